@@ -36,7 +36,8 @@ namespace {
 // Readable by its owner alone, and never seen half written.
 void write_private(const std::string& path, const std::string& text) {
     const auto temporary = path + ".new";
-    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    ::unlink(temporary.c_str()); // one that was left may be readable by others, or a link to somewhere else
+    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
     if (fd < 0) cannot_write(path, errno);
     const auto written = ::write(fd, text.data(), text.size());
     const int error = errno;
@@ -45,7 +46,11 @@ void write_private(const std::string& path, const std::string& text) {
         ::unlink(temporary.c_str());
         cannot_write(path, written < 0 ? error : ENOSPC);
     }
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) cannot_write(path, errno);
+    if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+        const int refused = errno;
+        ::unlink(temporary.c_str());
+        cannot_write(path, refused);
+    }
 }
 
 struct program {

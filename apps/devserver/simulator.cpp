@@ -326,8 +326,8 @@ void simulator::something() {
 }
 
 void simulator::scale(deployment& d, std::int64_t replicas) {
-    if (d.rolling) return; // one thing at a time
     const auto before = d.shape.replicas;
+    if (d.rolling || replicas == before) return; // one thing at a time
     d.shape.replicas = replicas;
     json::object spec;
     spec["replicas"] = replicas;

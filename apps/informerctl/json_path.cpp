@@ -1,6 +1,8 @@
 #include "json_path.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <optional>
 
 namespace informerctl {
 namespace {
@@ -26,6 +28,15 @@ std::string unescape(std::string_view s) {
         out += c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;
     }
     return out;
+}
+
+/// What stands in quotes, if that is all of it.
+std::optional<std::string_view> quoted_text(std::string_view s) {
+    if (s.empty() || (s.front() != '"' && s.front() != '\'')) return std::nullopt;
+    std::size_t end = 1;
+    while (end < s.size() && s[end] != s.front()) end += s[end] == '\\' ? 2 : 1;
+    if (end + 1 != s.size()) return std::nullopt;
+    return s.substr(1, s.size() - 2);
 }
 
 } // namespace
@@ -140,9 +151,13 @@ std::optional<json_path> json_path::parse(std::string_view text, std::string& wh
         std::size_t at = i;
         while (!inner.empty() && inner.front() == ' ') inner.remove_prefix(1), ++at;
         while (!inner.empty() && inner.back() == ' ') inner.remove_suffix(1);
-        if (inner.size() >= 2 && (inner.front() == '"' || inner.front() == '\'')) {
-            p.literal = unescape(inner.substr(1, inner.size() - 2));
-        } else if (inner.rfind("range", 0) == 0 || inner == "end") {
+        const std::string_view word = inner.substr(0, inner.find_first_of(" .["));
+        if (const auto quoted = quoted_text(inner)) {
+            p.literal = unescape(*quoted);
+        } else if (inner.starts_with('"') || inner.starts_with('\'')) {
+            why = at_offset("something behind a text in quotes", open);
+            return std::nullopt;
+        } else if (word == "range" || inner == "end") {
             why = at_offset("range is not supported; use [*]", open);
             return std::nullopt;
         } else {

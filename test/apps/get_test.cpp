@@ -50,6 +50,8 @@ TEST_CASE("get prints what is asked for in every form") {
     CHECK(get({"cm", "a", "-o", R"(jsonpath=C:\new\x\\}{.metadata.name}{"\t\\"}{'\n'}\n)"}) ==
           "C:\\new\\x\\\\}a\t\\\n\\n");
     CHECK(get({"cm", "a", "-o", "jsonpath={.no.such.path}"}).empty());
+    CHECK(get({"cm", "a", "-o", "jsonpath={rangeStart}"}).empty()); // a member, not a range
+    CHECK(get({"cm", "a", "-o", "jsonpath={'it\\'s'}"}) == "it's");
     CHECK(json::parse(get({"cm", "-o", "jsonpath={.items}"})).as_array().size() == 2);
     const auto whole = json::parse(get({"cm", "-o", "jsonpath={@}"}));
     CHECK(whole.at("kind").as_string() == "List");
@@ -190,6 +192,8 @@ TEST_CASE("errors are one clear line and exit code 1, wrong usage 2") {
     fails(run({"watch", k, "cm", ""}), 2, "empty"); // a shell variable that was not set; it would wait for ever
     fails(run({"get", k, "cm", "-o", "xml"}), 2, "xml");
     fails(run({"get", k, "cm", "-o", "jsonpath={.a"}), 2, "missing }");
+    fails(run({"get", k, "cm", "-o", "jsonpath={'a'x}"}), 2, "behind a text in quotes");
+    fails(run({"get", k, "cm", "-o", "jsonpath={range .items}"}), 2, "range is not supported");
     fails(run({"frobnicate"}), 2, "");
     fails(run({"sync", k, "pods", "--index", "nonsense"}), 2, "--index");
     fails(run({"sync", k, "pods", "--updates", "-1"}), 2, "--updates");

@@ -165,7 +165,7 @@ asio::awaitable<void> later_crd(std::shared_ptr<cluster> c) {
     const bool parked = co_await testing::eventually(says_so, patience);
     CHECK(parked);
     CHECK_FALSE(it.self.has_synced());
-    const auto widgets = co_await c->make_crd(false, group);
+    const auto widgets = co_await c->make_crd(group);
     co_await make_widget(c, widgets, "w", "1");
     const bool yes = co_await copied(c, widgets);
     CHECK(yes);
@@ -181,7 +181,7 @@ asio::awaitable<void> later_crd(std::shared_ptr<cluster> c) {
     const object_key copy(c->name_space(), "w");
     const kubernetes::delete_options plain;
     co_await c->client().remove(c->config_maps(), copy, plain, perhaps_collected);
-    const auto back = co_await c->make_crd(false, group);
+    const auto back = co_await c->make_crd(group);
     co_await make_widget(c, back, "w", "2");
     const bool returned = co_await copied(c, back);
     CHECK(returned);

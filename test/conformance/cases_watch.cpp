@@ -350,7 +350,7 @@ asio::awaitable<void> definition_comes_again(std::shared_ptr<cluster> c) {
     co_await c->remove_crd(widgets);
     const bool removed = co_await until_gone(c, "", definitions(), widgets.group_resource(), patience);
     REQUIRE(removed);
-    co_await c->make_crd(false, widgets.group);
+    co_await c->make_crd(widgets.group);
     c->proxy().refuse(false);
     // The informer's watch resumes from a version of the old definition and does not get the deletion: only a list
     // shows it.

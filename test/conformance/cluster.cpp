@@ -108,7 +108,7 @@ asio::awaitable<void> cluster::drop(std::string name) {
     co_await client_->remove(config_maps_, key, plain);
 }
 
-asio::awaitable<api_resource> cluster::make_crd(bool cluster_scoped, std::string group) {
+asio::awaitable<api_resource> cluster::make_crd(std::string group) {
     if (group.empty()) group = unique("g") + ".example.com";
     // The listKind does not end in "List": a definition may name it so.
     json::value crd =
@@ -118,10 +118,10 @@ asio::awaitable<api_resource> cluster::make_crd(bool cluster_scoped, std::string
         "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}})");
     crd.at("metadata").as_object()["name"] = "widgets." + group;
     crd.at("spec").as_object()["group"] = group;
-    crd.at("spec").as_object()["scope"] = cluster_scoped ? "Cluster" : "Namespaced";
+    crd.at("spec").as_object()["scope"] = "Namespaced";
     const kubernetes::write_options plain;
     co_await client_->create(crds_, std::move(crd), plain);
-    api_resource resource(group, "v1", "widgets", "Widget", !cluster_scoped);
+    api_resource resource(group, "v1", "widgets", "Widget");
     resource.singular = "widget";
     made_.push_back(resource);
     // The resource is served a moment after the definition was posted. Before that, the real server answers 404, then

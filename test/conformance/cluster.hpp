@@ -57,7 +57,7 @@ public:
     /// A unique name: `prefix` and some random letters and digits.
     static std::string unique(std::string_view prefix);
     /// Posts a CustomResourceDefinition `widgets.<group>` (default: a unique one) and waits until it is served.
-    asio::awaitable<api_resource> make_crd(bool cluster_scoped = false, std::string group = {});
+    asio::awaitable<api_resource> make_crd(std::string group = {});
     asio::awaitable<void> remove_crd(api_resource resource);
 
     /// A running informer, stopped by `close()`.

@@ -188,7 +188,7 @@ private:
             const std::string method = head.substr(0, space), target = head.substr(space + 1, end - space - 1);
             s->asked.push_back(method + " " + target);
             const std::string login = field(head, "Proxy-Authorization");
-            if (login != s->login) {
+            if (login != s->login) { // says the login aloud, as a trap: no message may repeat it
                 co_await say(l, "HTTP/1.1 407 " + login +
                                     "\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n");
                 co_return;

@@ -61,7 +61,8 @@ public:
         out_ = out[0];
         err_ = err[0];
         if (failed) {
-            pid_ = -1;
+            ::close(out_);
+            ::close(err_);
             throw std::runtime_error("cannot start " + command[0] + ": " + std::strerror(failed));
         }
     }

@@ -1,6 +1,8 @@
 // What an informer reports about itself: its status, its log, its observers, its metrics.
 #include "shared_informer_impl.hpp"
 
+#include "root/series.hpp"
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -296,21 +298,17 @@ void shared_informer::impl::begin_metrics() const {
     for (const auto* reason : restart_reasons) count("informer_restarts_total", 0, "reason", reason);
 }
 
-/// Ends all series that were ever reported: there is no limit to the names of informers, but there is one to a sink's
-/// room.
+/// Ends all series that were ever reported.
 void shared_informer::impl::end_metrics() const {
     auto* m = rt.metrics();
     if (m == nullptr) return;
-    for (const auto* what : gauges) {
-        gauge(what, 0); // a sink that keeps the last value would go on reporting a cache that is gone
-        m->forget(what, {{"resource", name}});
-    }
-    for (const auto* what : failure_counters) m->forget(what, {{"resource", name}});
-    for (const auto* what : others) m->forget(what, {{"resource", name}});
-    for (const auto* reason : restart_reasons)
-        m->forget("informer_restarts_total", {{"resource", name}, {"reason", reason}});
+    const metrics_sink::label of("resource", name);
+    detail::end_gauges(*m, gauges, {of});
+    detail::end_series(*m, failure_counters, {of});
+    detail::end_series(*m, others, {of});
+    for (const auto* reason : restart_reasons) m->forget("informer_restarts_total", {of, {"reason", reason}});
     for (const auto kind : {event_kind::added, event_kind::updated, event_kind::deleted})
-        m->forget("informer_events_total", {{"resource", name}, {"type", to_string(kind)}});
+        m->forget("informer_events_total", {of, {"type", to_string(kind)}});
 }
 
 } // namespace informer

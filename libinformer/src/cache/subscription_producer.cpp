@@ -37,7 +37,7 @@ void subscription::state::push(event e) {
     aftermath a;
     const guard lock(mutex_);
     if (closed_ || ended_) return;
-    unfold();
+    unfold(a);
     if (!merge(one.front(), a)) append(one);
     pass_hidden_marks(a);
     wake_consumer(a);
@@ -132,7 +132,7 @@ void subscription::state::mark(informer::resource_version version, bool complete
         --queued_;
         ++coalesced_;
     }
-    unfold();
+    unfold(a);
     append(one);
     pass_hidden_marks(a);
     wake_consumer(a);
@@ -166,13 +166,14 @@ void subscription::state::append(entries& one) {
 }
 
 /// Turns shared events into entries of this queue, which can be merged, and behind which others can be queued.
-void subscription::state::unfold() {
+void subscription::state::unfold(aftermath& a) {
     if (segments_.empty()) return;
     entries all;
     for (const segment& s : segments_)
         for (std::size_t i = s.at; i < s.events->size(); ++i) all.emplace_back((*s.events)[i]);
     queued_ -= all.size();
-    segments_.clear(); // the entries hold the events now
+    for (segment& s : segments_) a.drop(std::move(s.events)); // the entries hold the events now
+    segments_.clear();
     while (!all.empty()) {
         entries one;
         one.splice(one.end(), all, all.begin());

@@ -137,7 +137,7 @@ private:
         return !initial_ && pending_.empty() && !returned_ && !segments_.empty() && !producer_ && !in_flight();
     }
     void append(entries& one);
-    void unfold();
+    void unfold(aftermath& a);
     void counted_out(std::size_t n, aftermath& a);
     bool merge(entry& incoming, aftermath& a);
     void hash(entry& e) const noexcept;

@@ -5,6 +5,7 @@
 
 #include "root/in_seconds.hpp"
 #include "root/quietly.hpp"
+#include "root/series.hpp"
 #include "root/while_it_lasts.hpp"
 
 #include <boost/asio/this_coro.hpp>
@@ -63,19 +64,15 @@ void controller::impl::begin_series() {
     at_work(0);
 }
 
-/// Removes the series: a program may make controllers under ever new names, and the metrics sink must not grow with
-/// them.
 controller::impl::~impl() {
     auto* m = rt.metrics();
     if (m == nullptr) return;
-    for (const char* what : {workers_gauge, active_gauge}) {
-        m->set(what, 0, {{"controller", name}}); // for a sink that keeps the last value
-        m->forget(what, {{"controller", name}});
-    }
-    for (const char* result : results)
-        m->forget("controller_runtime_reconcile_total", {{"controller", name}, {"result", result}});
-    for (const char* counter : failure_counters) m->forget(counter, {{"controller", name}});
-    m->forget("controller_runtime_reconcile_time_seconds", {{"controller", name}});
+    constexpr std::array gauges = {workers_gauge, active_gauge};
+    const metrics_sink::label of("controller", name);
+    detail::end_gauges(*m, gauges, {of});
+    for (const char* result : results) m->forget("controller_runtime_reconcile_total", {of, {"result", result}});
+    detail::end_series(*m, failure_counters, {of});
+    m->forget("controller_runtime_reconcile_time_seconds", {of});
 }
 
 void controller::impl::gauge(std::string_view what, double value) const {

@@ -96,7 +96,9 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     /// Queues the keys that the event leads to; with `only`, just those that this replica gained by that change of the
     /// group. False: the mapping reads a cache that is not filled yet, so the event must be handled again later.
     bool handle(source& from, const event& e, const shard_change* only = nullptr);
-    bool map(source& from, const object& state, std::vector<object_key>& asked);
+    /// What threw while an event was handled: the predicate or the mapping, and why.
+    using complaints = std::vector<std::pair<std::string_view, std::string>>;
+    bool map(source& from, const object& state, std::vector<object_key>& asked, complaints& failed);
     /// Calls `handle` again until it succeeds; false if we were stopped or cancelled meanwhile.
     static asio::awaitable<bool> handle_later(std::shared_ptr<impl> s, std::size_t index, event e,
                                               const shard_change* only);

@@ -68,7 +68,7 @@ bool controller::impl::gained(source& from, const shard_change& change, const ob
 
 /// Adds the keys that this state leads to. An exception of the mapping costs the keys of this state only. False: the
 /// mapping reads a cache that is not filled yet.
-bool controller::impl::map(source& from, const object& state, std::vector<object_key>& asked) {
+bool controller::impl::map(source& from, const object& state, std::vector<object_key>& asked, complaints& failed) {
     try {
         std::vector<object_key> some = from.map(state);
         std::move(some.begin(), some.end(), std::back_inserter(asked));
@@ -77,26 +77,28 @@ bool controller::impl::map(source& from, const object& state, std::vector<object
             from.waits_for = x.what();
             return false;
         }
-        source_failed(from, "mapping", x.what());
+        failed.emplace_back("mapping", x.what());
     } catch (...) {
-        source_failed(from, "mapping", detail::what_is_wrong());
+        failed.emplace_back("mapping", detail::what_is_wrong());
     }
     return true;
 }
 
 bool controller::impl::handle(source& from, const event& e, const shard_change* only) {
     if (!from.name_space.empty() && e.key().name_space != from.name_space) return true;
+    complaints failed; // counted once, although an event that comes too early is handled again
     try {
         if (!from.when(e)) return true;
     } catch (...) {
-        source_failed(from, "predicate", detail::what_is_wrong()); // the event is let through
+        failed.emplace_back("predicate", detail::what_is_wrong()); // the event is let through
     }
     const bool news = !e.initial && e.reason != event_reason::resync;
     const int priority = news ? from.priority : std::min(from.priority, low_priority);
     std::vector<object_key> asked;
-    if (!map(from, e.current, asked)) return false;
+    if (!map(from, e.current, asked, failed)) return false;
     // The previous state may lead to other keys, in an update as in a deletion.
-    if (e.previous && !e.previous.same_as(e.current) && !map(from, e.previous, asked)) return false;
+    if (e.previous && !e.previous.same_as(e.current) && !map(from, e.previous, asked, failed)) return false;
+    for (const auto& [doing, why] : failed) source_failed(from, doing, why);
     // Each key once: a worker may have taken the key after the first add(), and the second would queue it again.
     std::sort(asked.begin(), asked.end());
     asked.erase(std::unique(asked.begin(), asked.end()), asked.end());

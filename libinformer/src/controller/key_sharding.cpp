@@ -8,10 +8,12 @@
 #include "root/add_weak.hpp"
 #include "root/fnv1a.hpp"
 #include "root/quietly.hpp"
+#include "root/series.hpp"
 
 #include <boost/asio/this_coro.hpp>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <list>
 #include <optional>
@@ -99,10 +101,8 @@ struct shard_group::impl {
         throw_on(options.check());
     }
     ~impl() {
-        auto* m = rt.metrics();
-        if (m == nullptr) return;
-        for (const char* what : {"informer_shard_members", "informer_shard_active"})
-            m->forget(what, {{"group", options.group_}}); // or a sink would grow with every new name
+        constexpr std::array gauges = {"informer_shard_members", "informer_shard_active"};
+        if (auto* m = rt.metrics()) detail::end_gauges(*m, gauges, {{"group", options.group_}});
     }
     impl(const impl&) = delete;
     impl& operator=(const impl&) = delete;

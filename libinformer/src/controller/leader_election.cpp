@@ -4,9 +4,11 @@
 #include "controller/lease_call.hpp"
 #include "controller/lease_errors.hpp"
 #include "root/quietly.hpp"
+#include "root/series.hpp"
 #include "root/while_it_lasts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <exception>
 #include <optional>
@@ -287,8 +289,10 @@ struct leader_elector::impl {
     ~impl() {
         auto* m = rt.metrics();
         if (m == nullptr || !latest) return;
-        for (const char* what : {"leader_election_master_status", "leader_election_slowpath_total"})
-            m->forget(what, {{"name", options.name_}}); // or a sink would grow with every new name
+        constexpr std::array gauges = {"leader_election_master_status"}, counters = {"leader_election_slowpath_total"};
+        const metrics_sink::label of("name", options.name_);
+        detail::end_gauges(*m, gauges, {of});
+        detail::end_series(*m, counters, {of});
     }
     impl(const impl&) = delete;
     impl& operator=(const impl&) = delete;

@@ -138,7 +138,7 @@ bool remove_owner_reference(json::value& dependent, const object& owner) {
         std::remove_if(all.begin(), all.end(), [&](const json::value& one) { return refers_to(one, uid); });
     const bool found = kept != all.end();
     all.erase(kept, all.end());
-    if (all.empty()) metadata->get_object().erase("ownerReferences");
+    if (found && all.empty()) metadata->get_object().erase("ownerReferences");
     return found;
 }
 

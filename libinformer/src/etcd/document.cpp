@@ -2,8 +2,8 @@
 
 #include "object/detail/reading.hpp"
 #include "object/json_scan.hpp"
+#include "root/ascii.hpp"
 #include "root/base64.hpp"
-#include "root/file.hpp"
 #include "root/fnv1a.hpp"
 #include "root/one_line.hpp"
 #include "root/utf8.hpp"

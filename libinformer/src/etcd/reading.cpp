@@ -1,7 +1,8 @@
 #include "etcd/reading.hpp"
 
-#include "root/one_line.hpp"
+#include "object/large_text.hpp"
 #include "source/is_progress.hpp"
+#include "source/undecodable.hpp"
 
 #include <boost/asio/this_coro.hpp>
 
@@ -12,21 +13,11 @@ namespace informer::etcd::detail {
 
 namespace {
 
-using informer::detail::printable;
-
-/// A larger text is decoded in steps with turns of the executor between them.
-constexpr std::size_t large_text = std::size_t(256) << 10;
+using informer::detail::large_text;
+using informer::detail::undecodable;
 
 /// How much is parsed at once: a few hundred small entries.
 constexpr std::size_t piece = std::size_t(16) << 10;
-
-failure unreadable(const failure& why, const std::string& doing, std::string_view content_type) {
-    std::string at = doing + ": decode";
-    // The type of an answer, for instance a proxy's page, explains more than our syntax error.
-    if (!content_type.empty() && content_type.find("json") == std::string_view::npos)
-        at.append(" an answer of type ").append(printable(content_type, 100));
-    return why.within(at);
-}
 
 } // namespace
 
@@ -130,7 +121,7 @@ asio::awaitable<void> reading::read_body(std::shared_ptr<reading> r, std::shared
                 failure garbage;
                 r->reader.feed(some, garbage);
                 co_await r->take_found(r, f); // the entries before the fault are good
-                if (garbage && !f && !r->enough) f = unreadable(garbage, r->doing, answer->header("Content-Type"));
+                if (garbage && !f && !r->enough) f = undecodable(garbage, r->doing, answer->header("Content-Type"));
             }
         }
         if (f || r->enough) break;

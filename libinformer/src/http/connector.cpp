@@ -121,7 +121,6 @@ enum class verdict {
     nothing, ///< this machine has no way there, for instance no IPv6
     refused,
     failed,
-    timed_out,
 };
 
 verdict verdict_of(const error_code& ec) noexcept {

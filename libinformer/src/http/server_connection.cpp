@@ -7,12 +7,6 @@
 
 namespace informer::http::detail {
 
-namespace {
-
-constexpr std::size_t read_ahead = std::size_t(128) << 10;
-
-} // namespace
-
 server_connection::server_connection(runtime rt, std::shared_ptr<transport> s, std::uint64_t number,
                                      std::chrono::milliseconds patience)
     : rt_(std::move(rt)), stream_(std::move(s)), number_(number), patience_(patience), arrived_(rt_.executor()),

@@ -11,6 +11,7 @@
 #include <informer/task_group.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,6 +25,9 @@ namespace informer::http::detail {
 /// The socket's side. Bytes are read ahead while a handler works: that shows whether the peer has gone.
 class server_connection : public std::enable_shared_from_this<server_connection> {
 public:
+    /// How many bytes are read before anybody wants them.
+    static constexpr std::size_t read_ahead = std::size_t(128) << 10;
+
     /// `patience`: see server_options.
     server_connection(runtime rt, std::shared_ptr<transport> s, std::uint64_t number,
                       std::chrono::milliseconds patience);

@@ -30,8 +30,8 @@ namespace {
 using request_parser = bh::request_parser<bh::string_body>;
 
 constexpr std::uint32_t header_limit = 64 << 10;
-/// Together with header_limit no more than the pump reads ahead, or both would wait for each other.
 constexpr std::size_t unparsed_limit = 64 << 10;
+static_assert(unparsed_limit + header_limit <= server_connection::read_ahead, "each would wait for the other");
 constexpr std::chrono::seconds farewell{1};
 
 std::string form_decode(std::string_view s) {

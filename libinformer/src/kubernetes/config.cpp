@@ -5,6 +5,7 @@
 #include "kubernetes/kubeconfig.hpp"
 #include "kubernetes/proxy_rules.hpp"
 #include "kubernetes/server_rules.hpp"
+#include "root/ascii.hpp"
 #include "root/base64.hpp"
 #include "root/file.hpp"
 #include "root/one_line.hpp"

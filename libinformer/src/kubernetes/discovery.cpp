@@ -1,6 +1,7 @@
 #include <informer/kubernetes/discovery.hpp>
 
 #include "kubernetes/discovery_names.hpp"
+#include "root/ascii.hpp"
 
 #include <algorithm>
 #include <map>
@@ -10,14 +11,9 @@ namespace informer::kubernetes {
 
 namespace detail {
 
-namespace {
+using informer::detail::lower;
 
-std::string lower(std::string_view s) {
-    std::string t(s);
-    std::transform(t.begin(), t.end(), t.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-    return t;
-}
+namespace {
 
 /// How well a name fits, best first: a name that is the plural of one resource means that resource, even if it is a
 /// short name of another.

@@ -4,7 +4,7 @@
 #include "kubernetes/client_impl.hpp"
 #include "kubernetes/exec_lines.hpp"
 #include "kubernetes/kubeconfig.hpp"
-#include "root/file.hpp"
+#include "root/ascii.hpp"
 #include "root/in_seconds.hpp"
 #include "root/one_line.hpp"
 

@@ -2,6 +2,8 @@
 // is empty.
 #pragma once
 
+#include "object/large_text.hpp"
+
 #include <informer/error.hpp>
 
 #include <boost/json/array.hpp>
@@ -20,9 +22,8 @@ namespace informer::kubernetes::detail {
 /// Depth is limited to 100: none of these answers is deep. `f`: syntax_error or too_deep.
 boost::json::value parse_answer(std::string_view text, failure& f);
 
-/// A larger text is decoded in steps with turns of the executor between them: in one step it would take over 2 ms in
-/// the worst case.
-inline constexpr std::size_t large_text = std::size_t(256) << 10;
+using informer::detail::large_text;
+
 /// As `parse_answer`, for texts that are larger than `large_text` only if the sender means harm: those are `too_large`.
 boost::json::value parse_small(std::string_view text, failure& f);
 

@@ -1,6 +1,7 @@
 #include "kubernetes/kubeconfig.hpp"
 
 #include "kubernetes/yaml_json.hpp"
+#include "root/ascii.hpp"
 #include "root/file.hpp"
 #include "root/one_line.hpp"
 

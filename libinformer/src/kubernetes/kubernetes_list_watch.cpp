@@ -7,6 +7,7 @@
 #include "root/one_line.hpp"
 #include "root/turn_watch.hpp"
 #include "source/is_progress.hpp"
+#include "source/undecodable.hpp"
 
 #include <informer/object/framer.hpp>
 
@@ -27,6 +28,7 @@ namespace json = boost::json;
 namespace {
 
 using informer::detail::printable;
+using informer::detail::undecodable;
 
 constexpr std::string_view accept_json = "application/json";
 
@@ -34,15 +36,6 @@ constexpr std::size_t items_a_look = 8; // between two looks at the clock
 
 failure over_the_limit(const std::string& what, std::size_t limit) {
     return failure(errc::too_large, what + ": over " + std::to_string(limit) + " bytes (client_config::max_object)");
-}
-
-failure unframable(const failure& why, std::string_view doing, std::string_view content_type) {
-    std::string at(doing);
-    at += ": decode";
-    // The type of an answer, for instance a proxy's page, explains more than our syntax error.
-    if (!content_type.empty() && content_type.find("json") == std::string_view::npos)
-        at.append(" an answer of type ").append(printable(content_type, 100));
-    return why.within(at);
 }
 
 /// What lists and watches have in common: objects on their way from their text into the sink.
@@ -55,7 +48,7 @@ struct object_reader {
     /// and its steps are to be taken. An object that is bad for another reason proves its text.
     object decode(std::string_view text, bool& proven, bad_object& about, failure& fatal) {
         if (metadata_only) text = without_partial_type(text, scratch);
-        if (text.size() > large_text && proven) { // an unproven text is not larger: see longest_guess
+        if (text.size() > large_text && proven) { // an unproven text is not larger
             large.emplace(text, std::move(about));
             return {};
         }
@@ -249,7 +242,7 @@ asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer
             failure garbage;
             some = r->framer.next(garbage);
             if (garbage)
-                f = unframable(garbage, r->doing, content_type);
+                f = undecodable(garbage, r->doing, content_type);
             else if (some)
                 r->take(f);
             if (f || !some) continue;

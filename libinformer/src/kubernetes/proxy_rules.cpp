@@ -1,5 +1,7 @@
 #include "kubernetes/proxy_rules.hpp"
 
+#include "root/ascii.hpp"
+
 #include <boost/asio/ip/address.hpp>
 
 #include <algorithm>
@@ -10,6 +12,9 @@
 #include <utility>
 
 namespace informer::kubernetes::detail {
+
+using informer::detail::lower;
+using informer::detail::trimmed;
 
 namespace {
 
@@ -69,20 +74,6 @@ std::pair<std::string_view, std::string_view> split_port(std::string_view s) {
     }
     if (host.find_first_of("[]") != std::string_view::npos) return {s, {}};
     return {host, s.substr(colon + 1)};
-}
-
-std::string lower(std::string_view s) {
-    std::string out(s);
-    for (char& c : out)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return out;
-}
-
-std::string_view trimmed(std::string_view s) {
-    constexpr std::string_view space = " \t\r\n\v\f";
-    const auto begin = s.find_first_not_of(space);
-    return begin == std::string_view::npos ? std::string_view()
-                                           : s.substr(begin, s.find_last_not_of(space) - begin + 1);
 }
 
 /// One entry of NO_PROXY, in lower case and neither empty nor "*".

@@ -1,7 +1,7 @@
 #include "kubernetes/status.hpp"
 
 #include "kubernetes/json_tools.hpp"
-#include "root/file.hpp"
+#include "root/ascii.hpp"
 #include "root/one_line.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include "kubernetes/token_source.hpp"
 
+#include "root/ascii.hpp"
 #include "root/base64.hpp"
 
 namespace informer::kubernetes::detail {

@@ -54,7 +54,7 @@ public:
             return a;
         }
         if (!n.IsScalar()) return nullptr;
-        if (n.Tag() != "?") return json::string(n.Scalar()); // quoted, or explicitly tagged
+        if (n.Tag() != "?" && !is_plain_type(n.Tag())) return json::string(n.Scalar()); // quoted, or explicitly tagged
         bool b = false;
         if (YAML::convert<bool>::decode(n, b)) return b;
         if (const auto i = integer_of(n.Scalar())) return *i;
@@ -64,6 +64,13 @@ public:
     }
 
 private:
+    /// A type that the value has by its looks, too ("!!int 5").
+    static bool is_plain_type(const std::string& tag) {
+        constexpr std::string_view core = "tag:yaml.org,2002:";
+        const bool is_core = tag.starts_with(core);
+        const std::string_view type = is_core ? std::string_view(tag).substr(core.size()) : std::string_view();
+        return type == "int" || type == "float" || type == "bool" || type == "null";
+    }
     // Not with yaml-cpp's conversions: they follow the process's locale, in which 1.500 may mean 1500.
     template <class Number, class How>
     static bool read_whole(std::string_view s, Number& to, How how) {

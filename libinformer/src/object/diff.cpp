@@ -2,6 +2,8 @@
 
 #include "detail/reading.hpp"
 
+#include <algorithm>
+
 namespace informer {
 
 using namespace detail;

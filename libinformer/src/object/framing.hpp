@@ -4,6 +4,7 @@
 
 #include "detail/growing_block.hpp"
 #include "json_scan.hpp"
+#include "large_text.hpp"
 
 #include <informer/error.hpp>
 
@@ -16,12 +17,9 @@
 
 namespace informer::detail {
 
-/// A longer item or event is never cut by a guess: reading it, which proves the guess, may take several steps.
-inline constexpr std::size_t longest_guess = std::size_t(256) << 10;
-
 /// An envelope is parsed in one step, hence the limit. That of a list has little more than a kind, a version and a
 /// token.
-inline constexpr std::size_t largest_envelope = std::size_t(256) << 10;
+inline constexpr std::size_t largest_envelope = large_text;
 
 /// How much of an oversized item is kept to name it.
 inline constexpr std::size_t oversize_prefix = std::size_t(64) << 10;

@@ -17,7 +17,7 @@
 #include <boost/json/parser.hpp>
 #include <boost/json/value.hpp>
 
-#include <cstring>
+#include <algorithm>
 #include <limits>
 #include <utility>
 

@@ -105,7 +105,7 @@ bool list_framer::impl::next(failure& f) {
 list_framer::impl::guessed list_framer::impl::cut_item() {
     const std::string_view all = text.rest();
     if (!all.starts_with(std::string_view(separator).substr(2))) return guessed::nothing;
-    const std::size_t begin = text.offset(), limit = std::min(max_object, detail::longest_guess);
+    const std::size_t begin = text.offset(), limit = std::min(max_object, detail::large_text);
     const char* const end = all.data() + std::min(all.size(), limit);
     const char* p = all.data() + (std::max(searched, begin) - begin);
     while ((p = detail::find_between_objects(p, end)) != end && !std::string_view(p, end).starts_with(separator)) ++p;

@@ -120,7 +120,6 @@ text_difference::entry* text_difference::choose(std::string_view json, std::int6
 
 void text_difference::after_use(entry& e, std::string_view json, handle document) {
     wanted_ = !scalars_;
-    e.last_use = hits_ + misses_;
     if (!scalars_) return;
     const auto n = static_cast<std::uint32_t>(changes_.size());
     if (e.usual == 0) e.usual = n + 1;
@@ -154,7 +153,6 @@ void text_difference::learn(generation& g, handle document, std::string_view jso
         auto e = std::make_unique<entry>();
         balance_ -= price; // also if the text cannot be mapped
         if (!e->t.map(g, json, document) || e->t.bytes() > most) return;
-        e->last_use = hits_ + misses_;
         while (templates_.size() == max_templates || (!templates_.empty() && template_bytes() + e->t.bytes() > most))
             drop_last(g);
         g.retain(document);

@@ -92,7 +92,7 @@ watch_framer::impl::line watch_framer::impl::cut_line() {
     if (what.empty() || !rest.starts_with(middle)) return line::none;
     rest.remove_prefix(middle.size() - 1);
     const std::size_t begin = text.offset(), end = all.find('\n', std::max(line_searched, begin) - begin);
-    if (std::min(end, all.size()) > std::min(max_object, detail::longest_guess)) return line::none;
+    if (std::min(end, all.size()) > std::min(max_object, detail::large_text)) return line::none;
     line_searched = begin + std::min(end, all.size());
     if (end == std::string_view::npos) return line::unfinished;
     if (!all.substr(0, end).ends_with("}}")) return line::none;

@@ -2,6 +2,7 @@
 
 #include "root/executor_home.hpp"
 #include "root/parking.hpp"
+#include "root/series.hpp"
 
 #include <informer/detail/async.hpp>
 #include <informer/task_group.hpp>
@@ -10,6 +11,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <array>
 #include <utility>
 
 namespace informer::detail {
@@ -101,18 +103,15 @@ queue_shell::queue_shell(runtime rt, std::string name)
         sink_->add(counter, 0, {{"name", name_}});
 }
 
-/// There is no limit to the names of queues, but there is one to a sink's memory.
 queue_shell::~queue_shell() {
     if (sink_ == nullptr) return;
+    constexpr std::array gauges = {"workqueue_depth", "workqueue_unfinished_work_seconds",
+                                   "workqueue_longest_running_processor_seconds"};
+    constexpr std::array others = {"workqueue_adds_total", "workqueue_retries_total",
+                                   "workqueue_queue_duration_seconds", "workqueue_work_duration_seconds"};
     const metrics_sink::label name("name", name_);
-    for (const auto* gauge :
-         {"workqueue_depth", "workqueue_unfinished_work_seconds", "workqueue_longest_running_processor_seconds"}) {
-        sink_->set(gauge, 0, {name}); // for a sink that keeps the last value
-        sink_->forget(gauge, {name});
-    }
-    for (const auto* other : {"workqueue_adds_total", "workqueue_retries_total", "workqueue_queue_duration_seconds",
-                              "workqueue_work_duration_seconds"})
-        sink_->forget(other, {name});
+    end_gauges(*sink_, gauges, {name});
+    end_series(*sink_, others, {name});
 }
 
 queue_report& queue_shell::report_of(aftermath& a) const {

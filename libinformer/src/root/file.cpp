@@ -47,11 +47,4 @@ bool is_read_once(const std::string& path) noexcept {
     return ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
 }
 
-std::string_view trimmed(std::string_view s) noexcept {
-    constexpr std::string_view space = " \t\r\n";
-    const auto first = s.find_first_not_of(space);
-    if (first == std::string_view::npos) return {};
-    return s.substr(first, s.find_last_not_of(space) - first + 1);
-}
-
 } // namespace informer::detail

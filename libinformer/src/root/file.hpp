@@ -23,7 +23,4 @@ std::optional<std::string> read_file(const std::string& path, std::string& why, 
 /// comes.
 bool is_read_once(const std::string& path) noexcept;
 
-/// The text without white space at either end, as for tokens in files.
-std::string_view trimmed(std::string_view s) noexcept;
-
 } // namespace informer::detail

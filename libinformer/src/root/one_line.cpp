@@ -1,13 +1,13 @@
 #include "root/one_line.hpp"
 
-#include "root/file.hpp"
+#include "root/ascii.hpp"
 #include "root/utf8.hpp"
 
 namespace informer::detail {
 
 std::string printable(std::string_view text, std::size_t limit) {
     std::string out;
-    std::string_view rest = trimmed(text).substr(0, 4 * limit + 4); // a character gives at least a quarter of its bytes
+    std::string_view rest = trimmed(text).substr(0, limit + 4); // what is shown is as long, and no character longer
     for (std::size_t good = utf8_end(rest); !rest.empty();) {
         std::size_t n = 1; // bytes of this character
         while (n < good && (static_cast<unsigned char>(rest[n]) & 0xc0) == 0x80) ++n;

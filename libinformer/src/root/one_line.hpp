@@ -26,7 +26,7 @@ inline std::string one_line(std::string text) {
 inline constexpr std::size_t most_words = 2048;
 
 /// At most `limit` bytes of the text on one line, in valid, printable UTF-8: an invalid byte becomes a question mark,
-/// and a text that was cut ends in an ellipsis.
+/// and behind a text that was cut comes an ellipsis.
 std::string printable(std::string_view text, std::size_t limit = most_words);
 
 } // namespace informer::detail

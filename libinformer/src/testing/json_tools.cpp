@@ -111,12 +111,6 @@ std::string valid_utf8(std::string_view text) {
     }
 }
 
-std::string lower(std::string_view text) {
-    std::string out(text);
-    for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    return out;
-}
-
 json::value parse_any(std::string_view text) {
     json::parse_options options;
     options.max_depth = 1000;

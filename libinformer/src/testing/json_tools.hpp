@@ -25,8 +25,6 @@ std::string scalar_text(const boost::json::value& v);
 void append_json(std::string& to, const boost::json::value& v);
 /// The text with U+FFFD in place of each byte that is not UTF-8, as Go reads strings.
 std::string valid_utf8(std::string_view text);
-/// Replaces A to Z by a to z.
-std::string lower(std::string_view text);
 /// Parses as the server does: depth 1,000, exact doubles. Refuses (400) a text that is not a JSON object.
 boost::json::object parse_body(std::string_view text);
 /// The same for any JSON value: a patch may be an array.

@@ -2,6 +2,7 @@
 
 #include "json_tools.hpp"
 #include "refusal.hpp"
+#include "root/ascii.hpp"
 
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
@@ -10,13 +11,10 @@
 
 namespace informer::testing::detail {
 
-namespace {
+using informer::detail::lower;
+using informer::detail::trimmed;
 
-std::string_view trimmed(std::string_view s) {
-    while (s.starts_with(' ')) s.remove_prefix(1);
-    while (s.ends_with(' ')) s.remove_suffix(1);
-    return s;
-}
+namespace {
 
 /// Cuts off and returns the part before the separator.
 std::string_view cut(std::string_view& s, char separator) {

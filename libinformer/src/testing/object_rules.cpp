@@ -3,6 +3,7 @@
 #include "json_tools.hpp"
 #include "object/label_syntax.hpp"
 #include "refusal.hpp"
+#include "root/ascii.hpp"
 #include "root/base64.hpp"
 #include "root/utf8.hpp"
 
@@ -13,6 +14,8 @@
 #include <algorithm>
 
 namespace informer::testing::detail {
+
+using informer::detail::lower;
 
 namespace json = boost::json;
 

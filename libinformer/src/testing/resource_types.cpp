@@ -3,6 +3,7 @@
 #include "definition_names.hpp"
 #include "json_tools.hpp"
 #include "refusal.hpp"
+#include "root/ascii.hpp"
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -13,6 +14,8 @@
 #include <cstdlib>
 
 namespace informer::testing::detail {
+
+using informer::detail::lower;
 
 namespace json = boost::json;
 
@@ -298,7 +301,9 @@ void check_versions(const json::object& definition, const json::array& versions)
     for (const auto& v : versions) {
         if (!v.is_object()) bad_definition(definition, "spec.versions", "Invalid value: must be objects");
         names.push_back(string_at(v.get_object(), {"name"}));
-        if (names.back().empty()) bad_definition(definition, "spec.versions[0].name", "Required value");
+        if (names.back().empty())
+            bad_definition(definition, "spec.versions[" + std::to_string(names.size() - 1) + "].name",
+                           "Required value");
     }
     std::sort(names.begin(), names.end());
     if (std::adjacent_find(names.begin(), names.end()) != names.end()) {

@@ -6,6 +6,7 @@
 #include "json_tools.hpp"
 #include "object_rules.hpp"
 #include "refusal.hpp"
+#include "root/ascii.hpp"
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -14,6 +15,8 @@
 #include <set>
 
 namespace informer::testing::detail {
+
+using informer::detail::lower;
 
 namespace json = boost::json;
 

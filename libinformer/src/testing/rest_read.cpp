@@ -3,6 +3,7 @@
 #include "json_tools.hpp"
 #include "object_rules.hpp"
 #include "refusal.hpp"
+#include "root/ascii.hpp"
 #include "root/base64.hpp"
 
 #include <boost/json/object.hpp>
@@ -13,6 +14,8 @@
 #include <charconv>
 
 namespace informer::testing::detail {
+
+using informer::detail::lower;
 
 namespace json = boost::json;
 

@@ -63,7 +63,6 @@ public:
     bool full() const noexcept {
         return pieces_.size() + 4 > max_pieces || heads_used_ + max_head > heads_.size() || pending_ >= max_bytes;
     }
-    bool empty() const noexcept { return pieces_.empty(); }
     /// `text` must live until the next `flush`.
     void add(std::string_view text) {
         pieces_.emplace_back(text.data(), text.size());

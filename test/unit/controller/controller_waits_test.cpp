@@ -2,6 +2,7 @@
 #include "controller_fixture.hpp"
 
 #include <chrono>
+#include <stdexcept>
 
 using namespace controller_test;
 
@@ -85,15 +86,19 @@ asio::awaitable<void> index_in_the_making(bool by_mapping) {
 }
 
 /// Reads the Deployments, which are no source of its controller.
-controller reading(bench& b, controller_options o = controller_options()) {
+controller reading(bench& b, controller_options o = controller_options(), bool throws = false) {
     map_function same_name = [&b](const object& f) -> std::vector<object_key> {
         if (!b.factory.lister(deployments).find(f.key().str())) return {};
         return {object_key("ns", "of-" + f.name().str())};
     };
-    return b.build().watches(foos, same_name, b.source()).options(std::move(o)).build(b.noting());
+    const predicate broken([](const event&) -> bool { throw std::runtime_error("broken"); });
+    return b.build()
+        .watches(foos, same_name, throws ? b.source().when(broken) : b.source())
+        .options(std::move(o))
+        .build(b.noting());
 }
 
-asio::awaitable<void> not_filled(bool initial) {
+asio::awaitable<void> not_filled(bool initial, bool throws = false) {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
     const informer_handle read = b.factory.get(deployments, "", b.plain());
@@ -101,7 +106,7 @@ asio::awaitable<void> not_filled(bool initial) {
                                   : list_script().version("10"));
     b.foo_watch = b.foo_source->on_watch();
     b.foo_watch->open();
-    controller c = reading(b);
+    controller c = reading(b, controller_options(), throws);
     b.start(c);
     if (!initial) {
         const std::function<bool()> synced = [&] { return c.has_synced(); };
@@ -129,7 +134,7 @@ asio::awaitable<void> not_filled(bool initial) {
     CHECK(b.count("of-a") == 1);
     CHECK(b.count("of-b") == 1);
     CHECK(c.not_ready().empty());
-    CHECK(c.figures().source_errors == 0);
+    CHECK(c.figures().source_errors == (throws ? 2U : 0U));
     co_await b.finish(c);
 }
 
@@ -167,6 +172,9 @@ TEST_CASE("after the sync: no reconcile begins before the indexes of its sources
 TEST_CASE("nothing lost: a mapping that reads a cache which is not filled yet is asked again, and says so once") {
     run_test(not_filled(true));
     run_test(not_filled(false));
+}
+TEST_CASE("an event whose mapping waits is handled again, and a predicate that throws counted once") {
+    run_test(not_filled(true, true));
 }
 TEST_CASE("a mapping that waits for a cache ends with its controller, and its sync by the time-out, which says why") {
     run_test(never_filled(ending::stop));

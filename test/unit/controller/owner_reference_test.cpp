@@ -134,6 +134,9 @@ TEST_CASE("a reference is removed by uid, and the list goes with the last one") 
     CHECK(remove_owner_reference(d, owner("a", "u1")));
     CHECK_FALSE(d.at("metadata").as_object().contains("ownerReferences"));
     CHECK_FALSE(controller_of(from_value(d)));
+    d.at("metadata").as_object()["ownerReferences"] = json::array(); // nothing is removed: nothing is changed
+    CHECK_FALSE(remove_owner_reference(d, owner("a", "u1")));
+    CHECK(d.at("metadata").as_object().contains("ownerReferences"));
 }
 
 TEST_CASE("an owner that no server has seen has no reference that could be removed") {

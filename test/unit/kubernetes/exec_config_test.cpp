@@ -133,12 +133,12 @@ TEST_CASE("kubeconfig: beside a token, a user name or a certificate a plugin is 
 TEST_CASE("kubeconfig: the cluster's extension for plugins goes to one that wants to know of the cluster") {
     const std::string extensions =
         ", extensions: [{name: other, extension: [1]}, {name: client.authentication.k8s.io/exec, extension: "
-        "{audience: a, number: 1, text: '1', yes: true, none: null, list: [1.5, {}]}}]";
+        "{audience: a, number: 1, text: '1', yes: true, none: null, list: [1.5, {}], int: !!int 2, str: !!str 3}}]";
     const auto config = [&](const std::string& more) {
         return good(config_with("{" + v1 + ", command: a" + more + "}", "", extensions));
     };
     CHECK(config(", provideClusterInfo: true").credentials.exec.cluster_config ==
-          R"({"audience":"a","number":1,"text":"1","yes":true,"none":null,"list":[1.5E0,{}]})");
+          R"({"audience":"a","number":1,"text":"1","yes":true,"none":null,"list":[1.5E0,{}],"int":2,"str":"3"})");
     CHECK(config("").credentials.exec.cluster_config.empty());
 }
 

@@ -42,9 +42,8 @@ public:
 private:
     struct entry {
         text_template t;
-        std::uint32_t usual = 0;    ///< changes of the first text that used it as it is now, plus one
-        std::uint32_t uses = 0;     ///< since then
-        std::uint64_t last_use = 0; ///< counted in texts read
+        std::uint32_t usual = 0; ///< changes of the first text that used it as it is now, plus one
+        std::uint32_t uses = 0;  ///< since then
     };
     struct guard; // gives back what is owned
     /// A container around the current change; open containers lie inside each other.
