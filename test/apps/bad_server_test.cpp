@@ -27,7 +27,7 @@ TEST_CASE("a server that refuses watch-lists is listed instead, whatever its ref
     }
 }
 
-TEST_CASE("an error that lasts ends watch and sync with the fourth attempt") {
+TEST_CASE("an error that lasts ends watch and sync at the fourth attempt") {
     plain_server::script says;
     says.list = R"({"kind":"Status","code":500,"message":"boo"})";
     says.list_status = "500 Internal Server Error";
@@ -40,10 +40,11 @@ TEST_CASE("an error that lasts ends watch and sync with the fourth attempt") {
     CHECK(lists == 4);
 }
 
-TEST_CASE("what a proxy refuses ends watch and sync at once, in its words") {
+TEST_CASE("the refusal of a proxy ends watch and sync at once, and is shown in its words") {
     plain_server::script says;
     says.list = "your password has expired";
-    says.list_status = "407 Proxy Authentication Required"; // in the server's place; no tunnel, no answer
+    // sent in the place of the server; a proxy that refuses a tunnel sends no answer (below)
+    says.list_status = "407 Proxy Authentication Required";
     const plain_server s(says);
     for (const std::string command : {"watch", "sync"}) {
         const auto r = run({command, "cm", "-A", "--server", s.url});
@@ -99,7 +100,7 @@ TEST_CASE("bad objects are left out and named, the good ones among them are kept
     {
         const plain_server s(says);
         const auto r = run({"get", "cm", "-A", "-o", "name", "--server", s.url});
-        CHECK(r.code == 1); // not all of it is there
+        CHECK(r.code == 1); // the output is not complete
         CHECK(r.out == "configmap/first\nconfigmap/last\nconfigmap/unversioned\n");
         CHECK(lines(r.err) == bad.size());
     }
@@ -123,7 +124,7 @@ TEST_CASE("bad objects are left out and named, the good ones among them are kept
 }
 
 TEST_CASE(
-    "a signal ends a command that waits for a silent server, and nothing is said; but for a watch it is no success") {
+    "a signal ends a command that waits for a silent server, without a message; for a watch alone that is success") {
     const std::vector<std::vector<std::string>> commands{
         {"get", "cm"}, {"get", "cm", "x"}, {"watch", "cm"}, {"sync", "cm"}};
     for (const bool discovered : {false, true}) {
@@ -149,7 +150,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("an answer that is no whole list is an error that says why, never an empty list") {
+TEST_CASE("an answer that is no complete list is an error that says why, never an empty list") {
     const std::string start = R"({"kind":"ConfigMapList","apiVersion":"v1",)";
     const std::string metadata = R"("metadata":{"resourceVersion":"5"},)";
     const std::pair<std::string, std::string> answers[] = {

@@ -1,4 +1,4 @@
-// devserver as a program: what it prints, writes, refuses, and plays.
+// devserver as a program: what it prints, writes, refuses and simulates.
 #include "apps/programs.hpp"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ TEST_CASE("devserver prints its URL first and ends with 0 on SIGTERM and SIGINT"
         server s;
         CHECK(s.url.starts_with("http://127.0.0.1:"));
         CHECK(json::parse(s.curl("GET", "/version")).at("major").as_string() == "1");
-        process watch({"curl", "-sN", s.url + "/api/v1/pods?watch=1"}); // an open watch does not hold it
+        process watch({"curl", "-sN", s.url + "/api/v1/pods?watch=1"}); // an open watch does not hold up its end
         s.curl("GET", "/api/v1/pods");
         s.child().signal(number);
         CHECK(s.child().wait() == 0);
@@ -49,7 +49,7 @@ TEST_CASE("devserver prints its URL first and ends with 0 on SIGTERM and SIGINT"
     }
 }
 
-TEST_CASE("devserver refuses bad usage with 2 and says what hinders it with 1, in one line", "[devserver]") {
+TEST_CASE("devserver reports bad usage with exit code 2 and other errors with 1, in one line", "[devserver]") {
     const auto ends = [](std::vector<std::string> arguments, int code) {
         arguments.insert(arguments.begin(), bin("devserver"));
         process p(arguments);
@@ -71,7 +71,8 @@ TEST_CASE("devserver refuses bad usage with 2 and says what hinders it with 1, i
     ends({"--address", "no-address"}, 1);
 }
 
-TEST_CASE("devserver cannot print its URL: one line and exit code 1; without any stdout it serves", "[devserver]") {
+TEST_CASE("devserver ends with one line and exit code 1 if stdout cannot be written; with none it serves",
+          "[devserver]") {
     process full({"/bin/sh", "-c", "\"$0\" --port 0 > /dev/full", bin("devserver")});
     CHECK(full.wait() == 1);
     CHECK(full.err() == "devserver: stdout: No space left on device\n");
@@ -86,7 +87,7 @@ TEST_CASE("devserver cannot print its URL: one line and exit code 1; without any
     CHECK(none.wait() == 0);
 }
 
-TEST_CASE("the kubeconfig of devserver is private and lets in where the URL alone does not", "[devserver]") {
+TEST_CASE("the kubeconfig of devserver is private, and gives access where the URL alone does not", "[devserver]") {
     server s({"--token", "s3cret", "--tls"});
     CHECK(s.url.starts_with("https://"));
     CHECK(json::parse(s.curl("GET", "/api/v1/pods")).at("code").as_int64() == 401);
@@ -115,27 +116,23 @@ TEST_CASE("devserver preloads as many pods as asked", "[devserver]") {
     CHECK(keys.size() == 321);
 }
 
-TEST_CASE("the simulated cluster lives", "[devserver]") {
+TEST_CASE("the simulated cluster changes all the time", "[devserver]") {
     server s({"--simulate", "--speed", "40"});
-    const auto all_nodes_ready = [&] {
-        const auto nodes = json::parse(s.curl("GET", "/api/v1/nodes"));
-        CHECK(nodes.at("items").as_array().size() == 5);
-    };
-    all_nodes_ready();
+    CHECK(json::parse(s.curl("GET", "/api/v1/nodes")).at("items").as_array().size() == 5);
     const auto pods = events_of(s, "/api/v1/pods", 400);
     for (const std::string type : {"ADDED", "MODIFIED", "DELETED"}) {
         CHECK(std::any_of(pods.begin(), pods.end(), [&](const seen& e) { return e.type == type; }));
     }
-    const auto nodes = events_of(s, "/api/v1/nodes", 7); // one failed and came back
+    const auto nodes = events_of(s, "/api/v1/nodes", 7); // a node failed and came back
     CHECK(nodes.back().type == "MODIFIED");
     CHECK(events_of(s, "/apis/coordination.k8s.io/v1/leases", 8).back().type == "MODIFIED");
     CHECK(events_of(s, "/api/v1/events", 20).back().kind == "Event");
-    // Every pod belongs to a replica set that is there.
+    // The deployments have replica sets.
     const auto sets = json::parse(s.curl("GET", "/apis/apps/v1/replicasets"));
     CHECK(sets.at("items").as_array().size() >= 6);
 }
 
-TEST_CASE("the simulated cluster lives on, whatever its guests do to it", "[devserver]") {
+TEST_CASE("the simulated cluster goes on, whatever clients do to it", "[devserver]") {
     server s({"--simulate", "--speed", "1", "--seed", "5"});
     for (const std::string name : {"cart", "frontend", "checkout"}) {
         s.curl("PATCH", "/apis/apps/v1/namespaces/shop/deployments/" + name,

@@ -20,7 +20,7 @@ using etcd_test::reply;
 using informer::http::server_request;
 using words = std::vector<std::string>;
 
-/// A member of etcd on a thread of its own. It holds what it is made with, whoever asks, and tells of changes.
+/// A scripted member of etcd on a thread of its own. The function that it is made with answers all requests.
 class gateway {
 public:
     using answer = std::function<reply(const server_request&)>;
@@ -57,7 +57,7 @@ private:
     std::thread thread_;
 };
 
-/// Two services at revision 9; then web changes and db goes away.
+/// Two services and a note at revision 9; then web changes and db is deleted.
 reply services(const server_request& q) {
     const auto web = pair("/s/shop/web", R"({"address":"10.0.0.1","metadata":{"labels":{"zone":"north"}}})", 2, 2),
                db = pair("/s/shop/db", R"({"address":"10.0.0.2"})", 3, 3),
@@ -73,13 +73,13 @@ reply services(const server_request& q) {
         .streamed(reply::stall);
 }
 
-/// The command with options that name this etcd.
+/// Runs the command with options that name this etcd.
 result on(const gateway& g, words arguments, words environment = {}) {
     arguments.insert(arguments.begin() + 1, {"--endpoints", g.url});
     return run(std::move(arguments), std::move(environment));
 }
 
-/// Refuses whoever does not log in as reader with "se:cret".
+/// Refuses every client that does not log in as reader with "se:cret".
 reply guarded(const server_request& q) {
     if (q.path == "/v3/auth/authenticate") {
         const auto said = json::parse(q.body);
@@ -125,7 +125,7 @@ TEST_CASE("get on etcd prints the keys below a prefix in every form") {
           "db     3          1         <none>       {\"address\":\"10.0.0.2\"}\n"
           "web    2          1         zone=north   {\"address\":\"10.0.0.1\"}\n");
     CHECK(g.requests().back().body.find(etcd_test::b64("/s/shop/")) !=
-          std::string::npos); // no more than that is asked for
+          std::string::npos); // only this prefix is requested
     CHECK(got({"get", "/s/", "-o", "name"}) == "/s/lab/note\n/s/shop/db\n/s/shop/web\n");
     CHECK(got({"get", "/s/", "-l", "zone=north", "-o", "name"}) == "/s/shop/web\n");
     CHECK(got({"get", "/s/", "shop/web", "-o", "jsonpath={.address}"}) == "10.0.0.1");
@@ -137,7 +137,7 @@ TEST_CASE("get on etcd prints the keys below a prefix in every form") {
     fails(on(g, {"get", "/s/", "nope"}), 1, "get /s/nope: no such key");
 }
 
-TEST_CASE("get on etcd names the keys whose values it leaves out, and says what takes them") {
+TEST_CASE("get on etcd names the keys whose values it leaves out, and says which option includes them") {
     const gateway g([](const server_request&) {
         return reply(etcd_test::range(9, {pair("/s/good", "{}", 4, 4), pair("/s/half", "{\"a\":", 2, 2),
                                           pair("/s/pod", R"({"kind":"Pod","apiVersion":"v1"})", 3, 3)}));
@@ -150,7 +150,7 @@ TEST_CASE("get on etcd names the keys whose values it leaves out, and says what 
     CHECK(r.err.find("skipped /s/half: ") != std::string::npos);
     CHECK(r.err.find("skipped /s/pod: a v1 Pod ") != std::string::npos);
     CHECK(r.err.find("(--wrap all takes it)\n") != std::string::npos);
-    const auto one = on(g, {"get", "/s/", "good", "-o", "name"}); // the others are not asked for
+    const auto one = on(g, {"get", "/s/", "good", "-o", "name"}); // the other keys are not requested
     CHECK(one.code == 0);
     CHECK(one.err.empty());
     fails(on(g, {"get", "/s/", "pod"}), 1, "--wrap all");
@@ -199,7 +199,7 @@ TEST_CASE("sync on etcd prints what a cache of the keys costs") {
     CHECK(people.out.find("synced: 3 objects of /s/, ") == 0);
 }
 
-TEST_CASE("etcd is found as etcdctl finds it") {
+TEST_CASE("etcd is found in the same ways as by etcdctl") {
     const gateway g(services);
     const std::string bare = g.url.substr(g.url.find("//") + 2), nobody = "http://127.0.0.1:1";
     const auto named = [](const result& r) {
@@ -214,11 +214,12 @@ TEST_CASE("etcd is found as etcdctl finds it") {
     };
     named(run(with({"--endpoints", bare})));
     named(
-        run({"--endpoints", g.url, "--namespaced", "get", "/s/", "shop/web", "-o", "name"})); // before the command, too
+        // options may also stand before the command
+        run({"--endpoints", g.url, "--namespaced", "get", "/s/", "shop/web", "-o", "name"}));
     named(run(with({"--endpoints", nobody + "," + bare})));
     named(run(with({"--etcd"}), {"ETCDCTL_ENDPOINTS=" + g.url}));
     named(run(with({"--endpoints=" + g.url}), {"ETCDCTL_ENDPOINTS=" + nobody}));
-    // The environment alone does not make a resource of Kubernetes a prefix.
+    // The environment alone does not turn a resource of Kubernetes into a prefix.
     fails(run({"get", "pods", "--server", nobody}, {"ETCDCTL_ENDPOINTS=" + g.url}), 1, "discover");
 }
 
@@ -279,7 +280,7 @@ TEST_CASE("errors of etcd are one clear line and exit code 1, wrong usage 2") {
     CHECK(run({"watch", "--help"}).out.find("--endpoints") != std::string::npos);
 }
 
-TEST_CASE("a real etcd: informerctl gets, watches and syncs it, by TLS too", "[etcd]") {
+TEST_CASE("a real etcd: informerctl gets, watches and syncs it, over TLS, too", "[etcd]") {
     using informer::conformance::real_etcd;
     const informer::testing::certificate_authority ca;
     const temporary_folder folder;
@@ -317,7 +318,7 @@ TEST_CASE("a real etcd: informerctl gets, watches and syncs it, by TLS too", "[e
         if (!tls) continue;
         fails(run({"get", "--endpoints", e.url(), "/s/"}), 1, "certificate");
         CHECK(run({"get", "--endpoints", e.url(), "/s/", "--insecure-skip-tls-verify"}).code == 0);
-        // Without a scheme it is TLS where there is something to trust.
+        // Without a scheme, TLS is used if a CA is given.
         where[1].erase(0, where[1].find("//") + 2);
         CHECK(run(with({"get", "/s/"})).code == 0);
     }

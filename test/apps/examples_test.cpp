@@ -1,9 +1,9 @@
-// Examples where things go wrong; that they work, ./dev test sees by running them.
+// Examples when things go wrong; that they work is checked by ./dev test, which runs them.
 #include "programs.hpp"
 
 using namespace programs;
 
-TEST_CASE("the example of a controller ends by itself, and says why, when its caches do not come in sync") {
+TEST_CASE("the example of a controller ends by itself, and says why, when its caches do not sync") {
     const temporary_folder folder;
     const auto config = folder.write("kubeconfig", R"({"current-context":"c",
 "contexts":[{"name":"c","context":{"cluster":"nobody","user":"u"}}],"users":[{"name":"u","user":{}}],

@@ -1,4 +1,4 @@
-// informerctl with a kubeconfig whose user is an exec plugin, as the clouds make them.
+// informerctl with a kubeconfig whose user is an exec plugin, as cloud providers write them.
 #include "programs.hpp"
 #include "support/system_calls.hpp"
 
@@ -10,7 +10,7 @@ using namespace programs;
 
 namespace {
 
-/// The server's kubeconfig with a plugin beside it in the place of the token.
+/// The server's kubeconfig with an exec plugin, which is stored beside it, in the place of the token.
 std::string with_plugin(const server& s, const std::string& token, const std::string& script) {
     informer::testing::need_pidfd_open();
     std::ifstream file(s.kubeconfig());
@@ -35,7 +35,7 @@ const std::string answer =
 
 } // namespace
 
-TEST_CASE("informerctl asks the exec plugin of its kubeconfig") {
+TEST_CASE("informerctl runs the exec plugin of its kubeconfig") {
     const server s({"--tls", "--token", "good-token"});
     const std::string knows = "case $KUBERNETES_EXEC_INFO in *certificate-authority-data*) ;; *) exit 1 ;; esac\n";
     const auto k = "--kubeconfig=" + with_plugin(s, "good-token", knows + answer);
@@ -56,11 +56,12 @@ TEST_CASE("informerctl says why the exec plugin of its kubeconfig fails, and end
         CHECK(
             r.err.find("/plugin\" exited with status 1, saying: you are not logged in, [redacted]: no credential\n") !=
             std::string::npos);
-        CHECK(r.err.find("plugin: you are not logged in, good-token\n") != std::string::npos); // its own words
+        // the stderr of the plugin
+        CHECK(r.err.find("plugin: you are not logged in, good-token\n") != std::string::npos);
     }
 }
 
-TEST_CASE("informerctl shows what the exec plugin says while that waits for a login") {
+TEST_CASE("informerctl shows what the exec plugin prints while it waits for a login") {
     const server s({"--tls", "--token", "good-token"});
     const std::string login =
         "echo 'open https://login.test/?state=Zx81aB55cD77eF99gH11' >&2; printf 'code \\033[2JA1\\n' >&2\n"

@@ -46,7 +46,8 @@ TEST_CASE("get prints what is asked for in every form") {
     CHECK(get({"cm", "-o", "jsonpath={.items[*].metadata.name}"}) == "a b");
     CHECK(get({"cm", "-o", "jsonpath={.items[1].data['value']}{\"\\n\"}"}) == "2\n");
     CHECK(get({"cm", "a", "-o", "jsonpath={.metadata.labels.tier}"}) == "t");
-    // As kubectl: a backslash is one outside of braces, and in quotes inside of them the begin of an escape.
+    // As in kubectl: a backslash is an ordinary character outside of braces, and begins an escape in quotes inside
+    // them.
     CHECK(get({"cm", "a", "-o", R"(jsonpath=C:\new\x\\}{.metadata.name}{"\t\\"}{'\n'}\n)"}) ==
           "C:\\new\\x\\\\}a\t\\\n\\n");
     CHECK(get({"cm", "a", "-o", "jsonpath={.no.such.path}"}).empty());
@@ -59,7 +60,8 @@ TEST_CASE("get prints what is asked for in every form") {
     const auto yaml = get({"cm", "a", "-o", "yaml"});
     CHECK(yaml.find("\n  name: a\n") != std::string::npos);
     CHECK(yaml.find("value: \"1\"") != std::string::npos); // a string that looks like a number stays a string
-    // NEL, LS, PS are line breaks to readers of YAML 1.1: they would end a plain scalar. DEL, U+FFFE, U+FFFF are no characters of YAML.
+    // NEL, LS and PS are line breaks to readers of YAML 1.1, and would end a plain scalar. DEL, U+FFFE and U+FFFF are
+    // no characters of YAML.
     for (const char* breaks : {"\x7f", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbf\xbe", "\xef\xbf\xbf"}) {
         s.change("a", std::string("x") + breaks + "y");
         const auto escaped = get({"cm", "a", "-o", "yaml"});
@@ -72,13 +74,13 @@ TEST_CASE("get prints what is asked for in every form") {
     }
 }
 
-TEST_CASE("what is in objects and errors does not command the reader's terminal") {
+TEST_CASE("text in objects and errors cannot control the terminal of the reader") {
     const server s;
     const auto k = "--kubeconfig=" + s.kubeconfig();
     const auto tame = [](const std::string& text) {
         INFO(text);
         CHECK(text.find_first_of("\x1b\x07\r") == std::string::npos);
-        CHECK(text.find("\xc2\x9b") == std::string::npos); // the same in one character
+        CHECK(text.find("\xc2\x9b") == std::string::npos); // the same as ESC [ in one character
     };
     s.curl("POST", "/api/v1/namespaces/default/pods", R"({"metadata":{"name":"p","annotations":{"l":"\u001b[2J"}}})");
     s.curl("PATCH", "/api/v1/namespaces/default/pods/p/status",
@@ -139,7 +141,7 @@ TEST_CASE("get finds resources by plural, singular, short and qualified name, an
     CHECK(all.out.find("pods\n") != std::string::npos);
 }
 
-TEST_CASE("every object is in exactly one part") {
+TEST_CASE("with --shard every object is in exactly one part") {
     const server s;
     for (int i = 0; i < 12; ++i) s.make("c" + std::to_string(i), "1");
     const auto k = "--kubeconfig=" + s.kubeconfig();
@@ -189,7 +191,8 @@ TEST_CASE("errors are one clear line and exit code 1, wrong usage 2") {
     }
     fails(run({"get", k, "cm", "absent"}), 1, "absent");
     fails(run({"get", k, "cm", ""}), 2, "empty");
-    fails(run({"watch", k, "cm", ""}), 2, "empty"); // a shell variable that was not set; it would wait for ever
+    // as from a shell variable that was not set; the watch would wait for ever
+    fails(run({"watch", k, "cm", ""}), 2, "empty");
     fails(run({"get", k, "cm", "-o", "xml"}), 2, "xml");
     fails(run({"get", k, "cm", "-o", "jsonpath={.a"}), 2, "missing }");
     fails(run({"get", k, "cm", "-o", "jsonpath={'a'x}"}), 2, "behind a text in quotes");
@@ -200,7 +203,7 @@ TEST_CASE("errors are one clear line and exit code 1, wrong usage 2") {
     CHECK(run({"--help"}).code == 0);
 }
 
-TEST_CASE("where to and as whom may stand before the command, as kubectl takes it") {
+TEST_CASE("options for server, user and namespace may stand before the command, as in kubectl") {
     const server s;
     s.make("a", "1");
     const auto k = "--kubeconfig=" + s.kubeconfig();
@@ -208,11 +211,12 @@ TEST_CASE("where to and as whom may stand before the command, as kubectl takes i
     CHECK(run({k, "-n", "default", "get", "cm", "-o", "name"}).out == "configmap/a\n");
     CHECK(run({k, "-n", "elsewhere", "get", "cm", "-o", "name"}).out.empty());
     CHECK(run({k, "get", "-n", "default", "cm", "-o", "name"}).out == "configmap/a\n");
-    CHECK(run({"--kubeconfig", "absent", "get", k, "cm", "-o", "name"}).out == "configmap/a\n"); // the later one
+    // the later option wins
+    CHECK(run({"--kubeconfig", "absent", "get", k, "cm", "-o", "name"}).out == "configmap/a\n");
     CHECK(run({k, "get", "--etcd", "/a"}).err.find("--kubeconfig is of Kubernetes") != std::string::npos);
 }
 
-TEST_CASE("an option's value may stand behind a '=', and what stands behind none is not taken for it") {
+TEST_CASE("the value of an option may stand behind a '='; behind none, the next word is not taken for it") {
     const server s;
     s.make("a", "1");
     const auto k = "--kubeconfig=" + s.kubeconfig();
@@ -229,18 +233,19 @@ TEST_CASE("an option's value may stand behind a '=', and what stands behind none
         CHECK(r.code == 2);
         CHECK(r.err.find("expected jsonpath=TEMPLATE") != std::string::npos);
     }
-    CHECK(run({"get", k, "--namespace", "", "cm", "-o", "name"}).out == "configmap/a\n"); // the context's
+    // the namespace of the context
+    CHECK(run({"get", k, "--namespace", "", "cm", "-o", "name"}).out == "configmap/a\n");
     CHECK(run({"get", k, "-o", "name", "--", "cm", "--x="}).err.find("has no value") == std::string::npos);
 }
 
-TEST_CASE("who is nobody to the server because his token was not sent is told so") {
+TEST_CASE("a user whose token was not sent is told so") {
     const auto r = run({"get", "--server", "http://kube.invalid:1", "--token", "mine", "pods"});
     CHECK(r.code == 1);
     CHECK(r.err.find("warning: http://kube.invalid:1 is not TLS: credentials are not sent") != std::string::npos);
     CHECK(r.err.find("mine") == std::string::npos);
 }
 
-TEST_CASE("a stdout that takes nothing is one clear line and exit code 1") {
+TEST_CASE("a stdout that cannot be written is one clear line and exit code 1") {
     const server s;
     const auto shell = [&](const std::string& arguments) { // "$1": the kubeconfig
         process p({"/bin/sh", "-c", "\"$0\" " + arguments, bin("informerctl"), s.kubeconfig()});
@@ -254,7 +259,7 @@ TEST_CASE("a stdout that takes nothing is one clear line and exit code 1") {
         const auto full = shell(c + " --kubeconfig \"$1\" > /dev/full");
         CHECK(full.code == 1);
         CHECK(full.err == "informerctl: stdout: No space left on device\n");
-        // Closed by the caller: no connection may take its number.
+        // stdout is closed by the caller: no connection may get its descriptor number.
         const auto closed = shell(c + " --kubeconfig \"$1\" >&-");
         CHECK(closed.code == 1);
         CHECK(closed.err == "informerctl: stdout: Bad file descriptor\n");
@@ -265,7 +270,7 @@ TEST_CASE("a stdout that takes nothing is one clear line and exit code 1") {
     CHECK(others.out.find("namespace/default\n") != std::string::npos);
 }
 
-TEST_CASE("a user without rights is told which verb on what") {
+TEST_CASE("a user without rights is told which verb on which resource is forbidden") {
     const server s({"--token", "good", "--forbidden-token", "weak"});
     for (const std::string command : {"get", "watch", "sync"}) {
         const auto r = run({command, "--server", s.url, "--token", "weak", "pods"});
@@ -274,7 +279,7 @@ TEST_CASE("a user without rights is told which verb on what") {
         CHECK(lines(r.err) == 1);
         CHECK(r.err.find("cannot list resource \"pods\"") + r.err.find("cannot watch resource \"pods\"") !=
               2 * std::string::npos);
-        CHECK(r.err.find("weak") == std::string::npos); // no secrets
+        CHECK(r.err.find("weak") == std::string::npos); // the token is not shown
     }
 }
 
@@ -287,7 +292,7 @@ TEST_CASE("TLS: verified by the kubeconfig's CA, refused without, and the failed
     CHECK(lines(refused.err) == 1);
     CHECK((refused.err.find("certificate") != std::string::npos || refused.err.find("issuer") != std::string::npos));
     const auto insecure = run({"get", "--server", s.url, "--insecure-skip-tls-verify", "ns"});
-    CHECK(insecure.code == 1); // past TLS; but nobody without a token
+    CHECK(insecure.code == 1); // past TLS, but not authorized without a token
     CHECK(insecure.err.find("nauthorized") != std::string::npos);
     auto plain = s.url;
     plain.erase(4, 1); // http://

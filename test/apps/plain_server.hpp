@@ -1,4 +1,4 @@
-// A server that serves plain discovery, and whatever a test wants it to say to a list and to a watch.
+// A server with plain discovery that answers lists and watches as a test wants.
 #pragma once
 
 #include <sys/socket.h>
@@ -17,14 +17,14 @@
 
 namespace programs {
 
-/// Blocking sockets on a thread of its own, one answer a connection, bodies end with the connection.
+/// Blocking sockets on a thread of its own, one answer per connection; bodies end with the connection.
 class plain_server {
 public:
     struct script {
         std::string list; ///< body of each list
         std::string list_status = "200 OK";
-        std::string watch_list_status = "400 Bad Request"; ///< of a watch with sendInitialEvents
-        std::string silent;                                ///< requests that hold this are never answered
+        std::string watch_list_status = "400 Bad Request"; ///< answer to a watch with sendInitialEvents
+        std::string silent;                                ///< requests that contain this are never answered
         std::string watch;                                 ///< body of the first watch; it stays open, as later ones do
     };
 

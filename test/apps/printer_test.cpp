@@ -1,4 +1,4 @@
-// What informerctl makes of values: ages, YAML, tables.
+// How informerctl prints values: ages, YAML, tables.
 #include "informerctl/printer.hpp"
 
 #include <informer/object/document_pool.hpp>
@@ -13,7 +13,7 @@
 using namespace informerctl;
 using namespace std::chrono_literals;
 
-TEST_CASE("ages are kubectl's") {
+TEST_CASE("ages are printed as kubectl prints them") {
     CHECK(age(-1min) == "<invalid>");
     CHECK(age(-500ms) == "0s");
     CHECK(age(0s) == "0s");
@@ -38,7 +38,7 @@ TEST_CASE("ages are kubectl's") {
     CHECK(age(24h * 365 * 8 + 24h * 100) == "8y");
 }
 
-TEST_CASE("an object is as old as its time of creation says, be that centuries") {
+TEST_CASE("an object is as old as its creation time says, even centuries") {
     const std::chrono::sys_days now = std::chrono::year(2024) / 1 / 1;
     const auto made = [&](const std::string& at) {
         return age(informer::parse_object(R"({"metadata":{"creationTimestamp":")" + at + "\"}}"), now);
@@ -61,7 +61,7 @@ TEST_CASE("strings that YAML would read as numbers are quoted, others are not") 
     for (const std::string word : {"-x", ".x", "-.x", "v1", "a.5"}) CHECK(printed(word) == "a: " + word + "\n");
 }
 
-TEST_CASE("what would divide YAML documents is quoted") {
+TEST_CASE("strings that would separate YAML documents are quoted") {
     const auto printed = [](const std::string& s) {
         const auto o = informer::parse_object("{\"" + s + "\":\"" + s + "\"}");
         return yaml(o.value());
@@ -71,7 +71,7 @@ TEST_CASE("what would divide YAML documents is quoted") {
     for (const std::string word : {"--", "--a", "..", "..a", "a---"}) CHECK(printed(word) == word + ": " + word + "\n");
 }
 
-TEST_CASE("what YAML cannot hold, or yaml-cpp cannot write, is an escape of the same value") {
+TEST_CASE("characters that YAML cannot hold, or yaml-cpp cannot write, are escaped without a change of value") {
     const auto check = [](const std::string& s, const std::string& escaped) {
         const auto o = informer::parse_object(boost::json::serialize(boost::json::object{{s, s}, {"list", {s, 1}}}));
         CHECK(yaml(o.value()) == escaped + ": " + escaped + "\nlist:\n  - " + escaped + "\n  - 1\n");
@@ -86,12 +86,12 @@ TEST_CASE("what YAML cannot hold, or yaml-cpp cannot write, is an escape of the 
     check("\x7f\u0080\u009f\u00a0", "\"\\u007F\\u0080\\u009F\u00a0\"");
     check("\u0085\u2028\u2029\u2027", "\"\\u0085\\u2028\\u2029\u2027\"");
     check("\"\\\n\t\r\x01 ä€😀\u2028", R"("\"\\\n\t\r\u0001 ä€😀\u2028")");
-    const std::string longer(2000, 'x'); // than keys may be
+    const std::string longer(2000, 'x'); // longer than a plain key may be
     const auto o = informer::parse_object("{\"" + longer + "\uffff\":1}");
     CHECK(yaml(o.value()) == "? \"" + longer + "\\uFFFF\"\n: 1\n");
 }
 
-TEST_CASE("columns stand in line whatever their letters take in bytes") {
+TEST_CASE("columns are aligned however many bytes their letters take") {
     table t({"NAME", "STATUS"});
     t.row({"ä€x", "one"});
     t.row({"plain", "two"});

@@ -1,4 +1,4 @@
-// The children of tests themselves.
+// The child processes of tests.
 #include "support/process.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -7,8 +7,7 @@
 
 using informer::testing::process;
 
-TEST_CASE("a child of a test knows no kubeconfig, home or proxy of the caller's; what the test gives it wins",
-          "[process]") {
+TEST_CASE("a test's child gets no kubeconfig, home or proxy of the caller; what the test gives it wins", "[process]") {
     ::setenv("http_proxy", "http://127.0.0.1:1", 1);
     ::setenv("HTTPS_PROXY", "http://127.0.0.1:1", 1);
     ::setenv("INFORMER_TEST_VARIABLE", "caller", 1);

@@ -38,7 +38,7 @@ public:
     process& child() { return *process_; }
     const temporary_folder& folder() const { return folder_; }
 
-    /// Another client's hand: curl.
+    /// Another client: curl.
     std::string curl(const std::string& method, const std::string& path, const std::string& body = {},
                      const std::string& type = "application/json") const {
         std::vector<std::string> command{"curl", "-sS", "-k", "--max-time", "20", "-X", method, url + path};

@@ -1,4 +1,4 @@
-// The first program that a reader tries, where it cannot work.
+// The first program that a reader tries, in places where it cannot work.
 #include "programs.hpp"
 
 using namespace programs;

@@ -14,7 +14,7 @@ constexpr const char* foos_path = "/apis/samplecontroller.k8s.io/v1alpha1/namesp
 constexpr const char* deployments_path = "/apis/apps/v1/namespaces/default/deployments";
 constexpr const char* lease_path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/sample-controller";
 
-/// Looks again until it holds. Each look is a run of curl, which takes long enough.
+/// Checks again until the condition holds, for a minute at most. Each check runs curl, so no pause is needed.
 bool until(const std::function<bool()>& holds) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!holds())
@@ -124,10 +124,10 @@ TEST_CASE("sample-controller: a Deployment for every Foo, in step with it, and i
     CHECK(until([&] { return c.number(c.deployment("one-deployment"), "/spec/replicas") == 3; }));
     c.patch(std::string(foos_path) + "/one", R"({"spec":{"replicas":5}})");
     CHECK(until([&] { return c.number(c.deployment("one-deployment"), "/spec/replicas") == 5; }));
-    // What becomes available is told.
+    // The Foo shows how many replicas are available.
     c.patch(std::string(deployments_path) + "/one-deployment/status", R"({"status":{"availableReplicas":4}})");
     CHECK(until([&] { return c.number(c.read(std::string(foos_path) + "/one"), "/status/availableReplicas") == 4; }));
-    // Deleted, it comes back; renamed, the old one goes.
+    // A deleted Deployment is created again; when the Foo names another one, the old one is deleted.
     c.curl("DELETE", std::string(deployments_path) + "/one-deployment");
     CHECK(until([&] { return c.has("one-deployment"); }));
     c.patch(std::string(foos_path) + "/one", R"({"spec":{"deploymentName":"renamed"}})");
@@ -145,8 +145,7 @@ TEST_CASE("sample-controller: a Deployment for every Foo, in step with it, and i
     CHECK(r.child().wait() == 0);
 }
 
-TEST_CASE("sample-controller: a Foo that nobody can follow is told of, until it is another one",
-          "[sample-controller]") {
+TEST_CASE("sample-controller: an invalid Foo is reported until it is changed", "[sample-controller]") {
     const cluster c;
     replica r(c);
     REQUIRE(until([&] { return r.ready(); }));
@@ -161,7 +160,7 @@ TEST_CASE("sample-controller: a Foo that nobody can follow is told of, until it 
     CHECK(r.child().wait() == 0);
 }
 
-TEST_CASE("sample-controller: a Deployment that is not the Foo's is left alone and told of", "[sample-controller]") {
+TEST_CASE("sample-controller: a Deployment that is not of the Foo is left alone and reported", "[sample-controller]") {
     const cluster c;
     c.curl("POST", deployments_path,
            R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"taken"},"spec":{"replicas":1,
@@ -188,7 +187,7 @@ TEST_CASE("sample-controller: without the CRD it stays up, alive and not ready, 
     CHECK(r.child().wait() == 0);
 }
 
-TEST_CASE("sample-controller: a definition without the status subresource is told of", "[sample-controller]") {
+TEST_CASE("sample-controller: a definition without the status subresource is reported", "[sample-controller]") {
     const cluster c(false);
     c.install_crd("{}");
     replica r(c);
@@ -197,7 +196,7 @@ TEST_CASE("sample-controller: a definition without the status subresource is tol
     CHECK(c.has("nginx"));
 }
 
-TEST_CASE("sample-controller: one replica leads, the standby is ready; killed, handed over, and lost",
+TEST_CASE("sample-controller: one replica leads, the standby is ready; the leader is killed, stopped, or loses",
           "[sample-controller]") {
     const cluster c;
     auto a = std::make_unique<replica>(c, electing("a"));
@@ -219,7 +218,7 @@ TEST_CASE("sample-controller: one replica leads, the standby is ready; killed, h
     b.child().signal(SIGTERM);
     CHECK(b.child().wait() == 0);
     CHECK(c.holder().empty());
-    // Somebody takes the Lease from under it: exit code 1, and one line that says so.
+    // Somebody takes the Lease away from the leader: exit code 1, and one line that says so.
     replica d(c, electing("d"));
     REQUIRE(until([&] { return c.holder() == "d"; }));
     c.patch(
@@ -229,7 +228,7 @@ TEST_CASE("sample-controller: one replica leads, the standby is ready; killed, h
     CHECK(d.child().err().find("sample-controller: the lease is lost\n") != std::string::npos);
 }
 
-TEST_CASE("sample-controller: told to stop while the API server hangs and a reconcile with it, the leader ends well",
+TEST_CASE("sample-controller: a leader that is stopped while the API server and a reconcile hang ends well",
           "[sample-controller]") {
     cluster c(false);
     c.install_crd("{}"); // so that the reconcile is tried again and again
@@ -247,7 +246,8 @@ TEST_CASE("sample-controller: told to stop while the API server hangs and a reco
     CHECK(a.child().err().find("lost: the Lease could not be renewed in time") != std::string::npos);
 }
 
-TEST_CASE("sample-controller: bad usage is 2, what hinders it is 1, each in one line", "[sample-controller]") {
+TEST_CASE("sample-controller: exit code 2 for bad usage, 1 for other errors, each with one line",
+          "[sample-controller]") {
     const auto ends = [](std::vector<std::string> arguments) {
         arguments.insert(arguments.begin(), bin("sample-controller"));
         process p(arguments);

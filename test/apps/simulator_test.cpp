@@ -1,4 +1,4 @@
-// The simulated cluster on a clock that is turned by hand.
+// The simulated cluster on a manual clock.
 #include "devserver/simulator.hpp"
 
 #include <informer/testing/manual_clock.hpp>
@@ -59,7 +59,8 @@ std::map<std::string, std::string> revisions_of(const informer::testing::api_ser
 
 TEST_CASE("the simulated cluster never stands still: no pod is pending for long, and no roll-out stops",
           "[devserver]") {
-    for (const std::uint64_t seed : {2U, 6U, 7U}) { // in these a node fails just when a pod was given to it
+    // with these seeds a node fails just when a pod has been assigned to it
+    for (const std::uint64_t seed : {2U, 6U, 7U}) {
         CAPTURE(seed);
         cluster c(seed);
         std::map<std::string, std::chrono::milliseconds> pending; // since when
@@ -90,7 +91,7 @@ TEST_CASE("the simulated cluster never stands still: no pod is pending for long,
     }
 }
 
-TEST_CASE("the simulated cluster says of which generation a status is", "[devserver]") {
+TEST_CASE("the simulated cluster sets the observed generation of each status", "[devserver]") {
     cluster c(2);
     std::int64_t newest = 0;
     while (c.now < 3min) {
@@ -103,7 +104,7 @@ TEST_CASE("the simulated cluster says of which generation a status is", "[devser
             }
         }
     }
-    CHECK(newest > 2); // else none was scaled
+    CHECK(newest > 2); // otherwise none was scaled
 }
 
 TEST_CASE("the simulated cluster forgets its own Events, and leaves those of others alone", "[devserver]") {

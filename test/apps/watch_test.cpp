@@ -65,7 +65,7 @@ TEST_CASE("watch -o json prints the state, SYNCED, then every event with its fie
     CHECK(w.err().empty());
 }
 
-TEST_CASE("watch prints a line an event, --diff the changed fields") {
+TEST_CASE("watch prints one line per event, and with --diff the changed fields") {
     const server s;
     process w(ctl({"watch", "cm", "-A", "--diff", "--kubeconfig", s.kubeconfig()}));
     s.make("x", "old");
@@ -121,7 +121,7 @@ TEST_CASE("a reader that pauses loses nothing: the stream stalls instead") {
     s.make("big", std::string(20'000, 'x'));
     constexpr int updates = 60; // 1.2 MB: far over what a pipe holds
     for (int i = 1; i <= updates; ++i) s.change("big", std::to_string(i) + std::string(20'000, 'x'));
-    REQUIRE(w.line()); // only now somebody reads
+    REQUIRE(w.line()); // reading begins only now
     for (int i = 1; i <= updates; ++i) {
         const auto l = w.line();
         REQUIRE(l);
@@ -138,7 +138,7 @@ TEST_CASE("SIGINT ends a watch whose reader does not read") {
     REQUIRE(w.line_where(is_synced));
     s.make("big", std::string(200'000, 'x'));
     s.change("big", std::string(200'000, 'y'));
-    // One line is more than the pipe takes: what has begun to fill it does not come to the line's end.
+    // One line is more than the pipe takes: a write that has begun to fill it does not reach the end of the line.
     const int most = ::fcntl(w.out_descriptor(), F_GETPIPE_SZ);
     REQUIRE(most > 0);
     REQUIRE(most < 200'000);
@@ -165,7 +165,7 @@ TEST_CASE("watch survives a stopped server and says so once") {
     process again({bin("devserver"), "--port", port});
     REQUIRE(again.line());
     CHECK(w.error_holds("following again", std::chrono::seconds(60)));
-    CHECK(lines(w.err()) == 2); // a line a change, not a line an attempt
+    CHECK(lines(w.err()) == 2); // one line per change of state, not per attempt
     w.signal(SIGINT);
     CHECK(w.wait() == 0);
 }

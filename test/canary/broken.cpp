@@ -1,6 +1,7 @@
-// The forms that the toolchain laws forbid, and what this compiler makes of them. Nothing here is a failure: it documents why
-// the laws are there, and says so when a compiler has become right. g++ 12.2 destroys every one of these temporaries twice,
-// silently. The values are harmless numbers, so that the program survives to count.
+// The forms that the toolchain laws forbid, and what this compiler makes of them. Nothing here is a failure: the
+// program documents why the laws exist, and says so when a compiler handles all forms correctly. g++ 12.2 destroys
+// every one of these temporaries twice, silently. The values are harmless numbers, so that the program survives to
+// count.
 #include "tracked.hpp"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// The toolchain laws, pinned: the forms that they prescribe are right under this compiler, seen by AddressSanitizer and by
-// counting. (broken.cpp has the forms that they forbid.)
+// The toolchain laws, pinned: the forms that they prescribe work under this compiler, as AddressSanitizer and counting
+// show. (broken.cpp has the forms that they forbid.)
 #include "tracked.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -27,7 +27,7 @@ struct aggregate {
     tracked second;
 };
 
-/// How options, events and parameters are made here: a user-declared constructor.
+/// Options, events and parameters of the library are classes like this one, with a user-declared constructor.
 class options {
 public:
     options() : name_(make("default")) {}
@@ -144,7 +144,7 @@ TEST_CASE("a spawned coroutine gets its state as parameters") {
 
 TEST_CASE("if and else choose a named value") {
     for (const bool left : {true, false}) {
-        check([left]() -> asio::awaitable<void> { // runs while its frame's owner is alive: check() waits
+        check([left]() -> asio::awaitable<void> { // the lambda that owns the captures lives long enough: check() waits
             options chosen;
             if (left)
                 chosen.name(make("left"));
@@ -165,7 +165,7 @@ TEST_CASE("a list is named, then moved") {
     });
 }
 
-TEST_CASE("what an aggregate is made of is awaited first") {
+TEST_CASE("the members of an aggregate are awaited before it is built") {
     check([]() -> asio::awaitable<void> {
         auto first = co_await one();
         auto second = co_await one();

@@ -1,4 +1,4 @@
-// What the canary's coroutines carry: a value that counts how often it came and went.
+// The value that the coroutines of the canary carry: it counts how often it was made and destroyed.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -23,7 +23,8 @@ struct counts {
 };
 inline counts tally;
 
-/// A std::string inside is for AddressSanitizer (a second destruction frees twice); the broken forms carry a number.
+/// A std::string inside makes a second destruction a double free, which AddressSanitizer sees; the broken forms carry a
+/// number.
 template <class Text>
 class basic_tracked {
 public:
@@ -45,7 +46,7 @@ inline asio::awaitable<void> suspend() {
     co_await timer.async_wait(asio::use_awaitable);
 }
 
-/// Runs a coroutine function to its end; the tally is that of this run.
+/// Runs a coroutine function to its end, and returns the counts of this run.
 template <class Function>
 counts run(Function function) {
     tally = counts();

@@ -153,10 +153,10 @@ asio::awaitable<void> applies_any_text(std::shared_ptr<cluster> c) {
 
 } // namespace
 
-TEST_CASE("apply owns what it says, conflicts name their fields, force takes, silence gives up", "[conformance]") {
+TEST_CASE("apply owns the fields it sets, conflicts name them, force takes and omission drops them", "[conformance]") {
     run_case(applies);
 }
-TEST_CASE("an update takes the fields that it changes from who applied them", "[conformance]") {
+TEST_CASE("an update takes the fields that it changes from the manager that applied them", "[conformance]") {
     run_case(updates_take_fields);
 }
 TEST_CASE("apply shares a keyed list item by item", "[conformance]") {

@@ -196,7 +196,7 @@ TEST_CASE("a controller over a custom resource and what it owns converges while 
           "[conformance][controller]") {
     run_case(whole_controller);
 }
-TEST_CASE("a controller works on a resource that is installed later, and goes, and comes back",
+TEST_CASE("a controller works on a resource that is installed later, removed, and installed again",
           "[conformance][controller]") {
     run_case(later_crd);
 }

@@ -362,7 +362,7 @@ void with_etcd(asio::awaitable<void> (*test)(real_etcd*)) {
 
 } // namespace
 
-TEST_CASE("a real etcd: an informer follows it, a transaction as one, a key made again as another", "[etcd]") {
+TEST_CASE("a real etcd: an informer follows it, sees a transaction whole and a recreated key as another", "[etcd]") {
     with_etcd(follows);
 }
 
@@ -370,15 +370,15 @@ TEST_CASE("a real etcd: its restart and a compaction lose nothing", "[etcd]") {
     with_etcd(survives_restart_and_compaction);
 }
 
-TEST_CASE("a real etcd: pages of one revision; what is compacted, or not there yet, is refused", "[etcd]") {
+TEST_CASE("a real etcd: pages are of one revision; a compacted or future revision is refused", "[etcd]") {
     with_etcd(lists_and_refuses);
 }
 
-TEST_CASE("a real etcd: values of a megabyte, of bytes, and no values", "[etcd]") {
+TEST_CASE("a real etcd: values of a megabyte, of arbitrary bytes, and empty ones", "[etcd]") {
     with_etcd(takes_what_is_large_or_odd);
 }
 
-TEST_CASE("a real etcd: passwords, and what they do not open", "[etcd]") {
+TEST_CASE("a real etcd: passwords, and what they give no access to", "[etcd]") {
     with_etcd(follows_with_a_password);
 }
 
@@ -386,14 +386,14 @@ TEST_CASE("a real etcd: a controller is driven by it", "[etcd]") {
     with_etcd(drives_a_controller);
 }
 
-TEST_CASE("a real etcd: of three members one may go, and a last one that is alone is not believed", "[etcd]") {
+TEST_CASE("a real etcd: one of three members may go, and a last one that is alone is not believed", "[etcd]") {
     asio::io_context context(1);
     auto a = std::make_unique<real_etcd>(context, "a"), b = std::make_unique<real_etcd>(context, "b"),
          c = std::make_unique<real_etcd>(context, "c");
     run_test(context, survives_its_members({a.get(), b.get(), c.get()}), 180s);
 }
 
-TEST_CASE("a real etcd: by TLS, and not by one that nobody knows", "[etcd]") {
+TEST_CASE("a real etcd: it is reached by TLS, and not if its CA is unknown", "[etcd]") {
     asio::io_context context(1);
     const testing::certificate_authority ca;
     auto e = std::make_unique<real_etcd>(context, "default", &ca);

@@ -367,7 +367,7 @@ TEST_CASE("a list gives every object, with kind and apiVersion, without managedF
 TEST_CASE("pages of a list show one state", "[conformance]") {
     run_case(lists_by_pages);
 }
-TEST_CASE("a list of any version is whole whatever its limit, but of events", "[conformance]") {
+TEST_CASE("a list of any version is whole whatever its limit is, except a list of events", "[conformance]") {
     run_case(any_version_is_whole);
 }
 TEST_CASE("an informer lists by pages and never sends a resource version with continue", "[conformance]") {

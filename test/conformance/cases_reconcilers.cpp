@@ -348,7 +348,7 @@ TEST_CASE("a finalizer whose name the server refuses is an error, not something 
           "[conformance][controller]") {
     run_case(bad_finalizer);
 }
-TEST_CASE("a definition in one of Kubernetes' own groups says who approved of it", "[conformance][controller]") {
+TEST_CASE("a definition in one of Kubernetes' own groups needs an approval annotation", "[conformance][controller]") {
     run_case(protected_groups);
 }
 TEST_CASE("owner references are as the server wants them, and it allows one controller", "[conformance][controller]") {

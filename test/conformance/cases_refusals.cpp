@@ -239,24 +239,24 @@ TEST_CASE("a put of another uid is a conflict, a patch of it invalid, an apply t
           "[conformance]") {
     run_case(means_objects);
 }
-TEST_CASE("what is no resource version is an error and no conflict", "[conformance]") {
+TEST_CASE("an invalid resource version is an error and no conflict", "[conformance]") {
     run_case(knows_versions);
 }
-TEST_CASE("nothing but a delete says when an object is deleted", "[conformance]") {
+TEST_CASE("nothing but a delete sets the time of an object's deletion", "[conformance]") {
     run_case(deletes_alone);
 }
-TEST_CASE("a delete refuses options that are none, and namespaces of the cluster itself", "[conformance]") {
+TEST_CASE("a delete refuses invalid options, and namespaces of the cluster itself", "[conformance]") {
     run_case(reads_delete_options);
 }
 TEST_CASE("finalizers of built-in kinds have a domain, or are known", "[conformance]") {
     run_case(looks_at_finalizers);
 }
-TEST_CASE("a definition stays what it is, and shares its kind with none of its group", "[conformance]") {
+TEST_CASE("a definition keeps its names and scope, and shares its kind with no other of its group", "[conformance]") {
     run_case(keeps_definitions);
 }
-TEST_CASE("a strategic patch merges by keys, and refuses items without", "[conformance]") {
+TEST_CASE("a strategic patch merges by keys, and refuses items without a key", "[conformance]") {
     run_case(merges_strategically);
 }
-TEST_CASE("an apply with two items of one key is refused", "[conformance]") {
+TEST_CASE("an apply with two items of one key, or with managedFields, is refused", "[conformance]") {
     run_case(applies_no_doubles);
 }

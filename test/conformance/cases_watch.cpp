@@ -471,7 +471,7 @@ TEST_CASE("watch-list of nothing syncs an empty cache", "[conformance]") {
 TEST_CASE("a refused watch-list falls back to list and watch", "[conformance]") {
     run_case(falls_back_to_list);
 }
-TEST_CASE("410 relists by difference: deletes are synthesised, the unchanged is silent", "[conformance]") {
+TEST_CASE("410 relists by difference: deletes are synthesised, unchanged objects are silent", "[conformance]") {
     run_case(gone_relists);
 }
 TEST_CASE("a watch from a forgotten version is gone", "[conformance]") {
@@ -486,7 +486,7 @@ TEST_CASE("an object recreated under its name while nobody looked is deleted and
 TEST_CASE("custom resources are followed like any other, until their definition goes", "[conformance]") {
     run_case(custom_resources);
 }
-TEST_CASE("what went with a definition that comes again is deleted, though nobody looked", "[conformance]") {
+TEST_CASE("objects that went with a definition are reported as deleted once it comes again", "[conformance]") {
     run_case(definition_comes_again);
 }
 TEST_CASE("a version that is not served for a while loses no objects; its watches end", "[conformance]") {

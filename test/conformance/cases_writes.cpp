@@ -394,7 +394,7 @@ TEST_CASE("scale and status are read and written by themselves", "[conformance]"
 TEST_CASE("scale lies where the kind or its definition says", "[conformance]") {
     run_case(scales_elsewhere);
 }
-TEST_CASE("the generation of a Deployment counts annotations, no labels; of others neither", "[conformance]") {
+TEST_CASE("the generation of a Deployment counts annotations, not labels; that of others neither", "[conformance]") {
     run_case(generations);
 }
 TEST_CASE("a secret's strings become data", "[conformance]") {

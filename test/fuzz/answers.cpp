@@ -1,6 +1,7 @@
-// Small answers that are read as a whole: Status, Warning headers, credentials of plugins, and what proxies say before they are tunnels.
+// Small answers that are read as a whole: Status, Warning headers, credentials of plugins, and the answers of proxies
+// before the tunnel is open; also JSON written as YAML.
 //
-// The input is a byte that says which, and the text; of a proxy, two bytes before it from which its pieces follow.
+// The input is a byte that selects the kind, and the text. For a proxy, two bytes before the text determine its pieces.
 #include "input.hpp"
 #include "targets.hpp"
 

@@ -1,7 +1,9 @@
-// Versions of objects in two pools that read them in different ways: by differences and token by token, or by our reader and by
-// Boost.JSON's parser. Both must make the same documents of the same texts, or refuse them with the same words.
+// Versions of objects in two pools that read them in different ways: by differences and token by token, or by our
+// reader and by the parser of Boost.JSON. Both must make the same documents from the same texts, or refuse them with
+// the same words.
 //
-// The input is a byte of options and then parts, each one step: a text, an edit of the last one, or what else happens to a pool.
+// The input is a byte of options, and then parts that are one step each: a new text, an edit of the last one, or
+// another operation on a pool.
 #include "input.hpp"
 #include "targets.hpp"
 
@@ -26,7 +28,7 @@ public:
     explicit two_pools(std::uint8_t choice) {
         decode_options options;
         const bool parser = choice & 1;
-        // Of managedFields that are skipped less is asked than the parser asks.
+        // managedFields that are skipped are checked less strictly than the parser checks them.
         if (parser || choice & 2) options.keep_managed_fields();
         if (choice & 4) options.type("v1", "Pod");
         if (choice & 8) options.max_depth(6);
@@ -47,7 +49,7 @@ public:
         const failure f = a_.decode(slot, same.view(), with_previous, in_slices_);
         const failure g = b_.decode(slot, same.view(), with_previous, false);
         expect(f.code() == g.code(), "refused in another way");
-        // In slices another error of several may be found first.
+        // If there are several errors, decoding in slices may find another one first.
         expect(in_slices_ || f.message() == g.message(), "refused with other words");
         if (f) return;
         const object &x = a_.last[slot], &y = b_.last[slot];
@@ -107,7 +109,7 @@ private:
     bool whole_ = false, in_slices_ = false;
 };
 
-/// Some bytes are taken out of a text, and others put there.
+/// Replaces some bytes of a text by others.
 void edit(std::string& text, input& in) {
     const std::size_t at = text.empty() ? 0 : in.number() % text.size();
     const std::size_t gone = in.byte() % 16;

@@ -1,6 +1,6 @@
-// Lists and watches, whole and in pieces: what is cut out of them, and what is said to be wrong, is the same.
+// Lists and watches, whole and in pieces: what is cut out of them, and the error that is reported, must be the same.
 //
-// The input is a byte of options, two from which the pieces follow, and the text.
+// The input is a byte of options, two bytes that determine the pieces, and the text.
 #include "input.hpp"
 #include "targets.hpp"
 
@@ -24,12 +24,12 @@ bool is_json(std::string_view text) {
 
 struct outcome {
     std::vector<std::string> cut; ///< "type object", or an item
-    std::string end;              ///< what the framer says of itself at the end
+    std::string end;              ///< what the framer says about itself at the end
     failure failed;
     bool complete = false;
 
     bool operator==(const outcome& o) const { return cut == o.cut && end == o.end && failed.what() == o.failed.what(); }
-    /// Whether this is as far as the other one came, or less.
+    /// Whether `cut` is equal to that of the other one, or a beginning of it.
     bool begins(const outcome& o) const {
         return cut.size() <= o.cut.size() && std::equal(cut.begin(), cut.end(), o.cut.begin());
     }
@@ -60,7 +60,7 @@ template <class Framer>
 outcome cut(Framer framer, const std::vector<std::string_view>& pieces, bool lending) {
     outcome o;
     for (const std::string_view piece : pieces) {
-        const exact bytes(piece); // gone behind this piece
+        const exact bytes(piece); // freed after this piece
         if (lending)
             framer.lend(bytes.view());
         else
@@ -96,7 +96,7 @@ void frames(std::string_view bytes) {
         expect(cut(list_framer(limit), cut_up, false) == at_once, "a list in pieces is another one");
         expect(cut(list_framer(limit), cut_up, true) == at_once, "a lent list is another one");
         const outcome guess = cut(guessing(limit), cut_up, true);
-        // In a list that has no end the last items may wait for one like them.
+        // If a list is not complete, a guess may still wait for the item after the last ones.
         expect(guess == at_once || (!at_once.complete && !guess.complete && guess.begins(at_once)),
                "a list that is guessed at is another one");
     } else {
@@ -108,7 +108,7 @@ void frames(std::string_view bytes) {
             expect(other == at_once || waits, "a watch in pieces is another one");
         }
     }
-    // Its name may be told from its beginning alone, and in steps.
+    // A key can be read from the beginning of a text alone, and in steps.
     key_peek peek(text);
     while (!peek.step(5)) {
     }

@@ -1,6 +1,6 @@
-// What etcd's gateway answers, whole and in pieces, and the objects that are made of its keys.
+// Answers of etcd's gateway, whole and in pieces, and the objects that are made of its keys.
 //
-// The input is a byte of options, two from which the pieces follow, and the answer.
+// The input is a byte of options, two bytes that determine the pieces, and the answer.
 #include "input.hpp"
 #include "targets.hpp"
 
@@ -47,7 +47,7 @@ void make_objects(const etcd::mapping& m, const key_value& kv) {
         expect(f != errc::syntax_error, "a value as a text is no JSON");
     }
     if (!o) return;
-    // One that names itself otherwise in its own way is quarantined.
+    // Unless it is wrapped, an object may name itself in another way; it is quarantined then.
     expect(m.wrap_ != etcd::wrap::all || is_the_one(o, name, kv.mod_revision), "an object of another key");
     d.make_bare(m, name, kv);
     o = parse_object(d.text(), f);
@@ -74,7 +74,7 @@ reading read(message_reader::kind kind, const etcd::mapping& m, std::size_t limi
             if (!e.kv.oversized) make_objects(m, e.kv);
         }
     }
-    r.failed = bool(f); // where several things are wrong, the pieces decide which one is told of
+    r.failed = bool(f); // if several things are wrong, the pieces decide which one is reported
     r.idle = !f && reader.idle();
     return r;
 }
@@ -92,7 +92,7 @@ void gateway(std::string_view bytes) {
     if (choice & 4) m.wrap_values(choice & 8 ? etcd::wrap::all : etcd::wrap::others);
     const std::size_t limit = choice & 16 ? 8 : std::size_t(1) << 20;
     const reading at_once = read(kind, m, limit, {text}), in_pieces = read(kind, m, limit, pieces(text, seed));
-    // A value that is too large is not looked at to its end, wherever a piece ends.
+    // A value that is too large is not read to its end; how far depends on where the pieces end.
     expect(limit == 8 || at_once == in_pieces, "in pieces it is another answer");
     read_refusal(text);
     read_text_member(text, "token");

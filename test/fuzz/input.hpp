@@ -1,4 +1,4 @@
-// Choices and texts out of the bytes that a fuzzer makes.
+// Makes choices and texts from the bytes of a fuzzer.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace informer::fuzz {
 
-/// What must hold, also where asserts are off.
+/// Aborts if the condition does not hold, even where asserts are off.
 inline void expect(bool holds, std::string_view what, std::source_location where = std::source_location::current()) {
     if (holds) return;
     std::fprintf(stderr, "%s:%u: %.*s\n", where.file_name(), static_cast<unsigned>(where.line()),
@@ -33,7 +33,7 @@ public:
         rest_.remove_prefix(1);
         return b;
     }
-    /// Of two bytes.
+    /// A number of two bytes.
     std::uint32_t number() {
         const std::uint32_t high = byte();
         return high << 8 | byte();
@@ -43,7 +43,7 @@ public:
         rest_.remove_prefix(t.size());
         return t;
     }
-    /// Up to the next separator, which no text of interest holds.
+    /// The bytes up to the next separator, which no text of interest contains.
     std::string_view part(char separator = '\x1e') {
         const std::string_view t = take(rest_.find(separator));
         byte();
@@ -67,7 +67,7 @@ inline std::vector<std::string_view> pieces(std::string_view bytes, std::uint32_
     return all;
 }
 
-/// A copy of exact size, so that AddressSanitizer sees who reads beyond it.
+/// A copy of exact size, so that AddressSanitizer sees reads beyond its end.
 class exact {
 public:
     explicit exact(std::string_view bytes) : bytes_(bytes.begin(), bytes.end()) {}

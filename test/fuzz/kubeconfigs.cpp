@@ -1,4 +1,4 @@
-// A kubeconfig file, and the configuration that is made of it. Files that it names are read, if there are such.
+// A kubeconfig file, and the configuration that is made from it. Files that it names are read if they exist.
 #include "input.hpp"
 #include "targets.hpp"
 

@@ -1,6 +1,7 @@
-// HTTP answers out of bytes, whole and in pieces: the same header, body and error. What says that it is gzip is inflated.
+// HTTP answers, whole and in pieces: header, body and error must be the same. If an option says so, the bytes are
+// inflated as gzip instead.
 //
-// The input is a byte of options, two from which the pieces follow, and the bytes of the connection.
+// The input is a byte of options, two bytes that determine the pieces, and the bytes of the connection.
 #include "input.hpp"
 #include "targets.hpp"
 
@@ -28,7 +29,7 @@ struct answer {
     bool operator==(const answer&) const = default;
 };
 
-/// As a connection reads it: what is not used yet is offered again with more.
+/// Reads as a connection does: bytes that are not used yet are offered again with more.
 answer read(const std::vector<std::string_view>& pieces, bool head) {
     response_reader reader(head);
     answer a;
@@ -114,7 +115,7 @@ void messages(std::string_view bytes) {
     expect(other.header_done == at_once.header_done && other.status == at_once.status && other.type == at_once.type &&
                other.warnings == at_once.warnings,
            "in pieces it is another header");
-    // What is wrong behind a part is told along with it, or later.
+    // An error behind a part of the body is reported together with that part, or later.
     expect(other.failed == at_once.failed && other.done == at_once.done && other.body == at_once.body,
            "in pieces it is another body");
 }

@@ -1,4 +1,4 @@
-// The inputs that are kept: examples to begin with, and what was wrong once.
+// The inputs that are kept: examples to begin with, and inputs that once failed.
 #include "targets.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -17,7 +17,7 @@ std::string bytes_of(const std::filesystem::path& file) {
 
 } // namespace
 
-TEST_CASE("what must hold of any input holds of those that are kept", "[fuzz]") {
+TEST_CASE("what must hold for every input holds for the inputs that are kept", "[fuzz]") {
     for (const auto& target : informer::fuzz::targets) {
         DYNAMIC_SECTION(target.name) {
             int inputs = 0;

@@ -1,5 +1,5 @@
-// What is fuzzed: one function for each kind of what strangers send us. Each takes any bytes, checks what must hold, and aborts
-// where it does not. By libFuzzer with `./dev fuzz`; the inputs in corpus/ also by `./dev test`.
+// What is fuzzed: one function for each kind of input from outside. Each takes any bytes, checks what must hold, and
+// aborts if it does not. libFuzzer calls them with `./dev fuzz`, and `./dev test` with the inputs in corpus/.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ void messages(std::string_view input);    ///< HTTP answers, gzip included, in p
 void gateway(std::string_view input);     ///< etcd's answers, in pieces, and the objects made of them
 void answers(std::string_view input);     ///< Status, warnings, credentials of plugins, what a proxy says
 void kubeconfigs(std::string_view input); ///< a file, and the configuration made of it
-void texts(std::string_view input);       ///< selectors, addresses, times, versions, pointers
-void patches(std::string_view input);     ///< of documents, which are values
+void texts(std::string_view input);       ///< selectors, addresses, times, versions, base64, pointers
+void patches(std::string_view input);     ///< JSON patches and merge patches of values
 
 using target_function = void (*)(std::string_view);
 struct named_target {

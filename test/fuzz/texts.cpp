@@ -1,6 +1,6 @@
-// Small texts with a syntax of their own. What is read and written again is the same.
+// Small texts with a syntax of their own: written and read again, they must be the same.
 //
-// The input is a byte that says which, and the text.
+// The input is a byte that selects the kind, and the text.
 #include "input.hpp"
 #include "targets.hpp"
 

@@ -62,7 +62,7 @@ TEST_CASE("RF1 deltas come out in order, in batches, none merged", "[delta_queue
     CHECK(consumed);
 }
 
-TEST_CASE("who asks for no deltas is given one: none would mean that the queue is closed", "[delta_queue]") {
+TEST_CASE("pop(0) returns one delta: an empty result would mean that the queue is closed", "[delta_queue]") {
     asio::io_context context;
     delta_queue q(context.get_executor(), 10);
     q.push(mark(1));

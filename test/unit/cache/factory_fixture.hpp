@@ -1,4 +1,4 @@
-// A factory of informers on scripted sources, and a clock turned by hand.
+// A factory of informers on scripted sources, and a manual clock.
 #pragma once
 
 #include "informer_fixture.hpp"
@@ -17,7 +17,7 @@ inline const api_resource nodes("", "v1", "nodes", "Node", false);
 inline const std::string a_node =
     R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"a","uid":"u","resourceVersion":"1"}})";
 
-/// The io_context, the clock, the sources made so far and the factory of one test, which ends with its shutdown.
+/// The io_context, the clock, the sources made so far and the factory of one test; the destructor shuts it down.
 struct workshop {
     workshop()
         : clock(std::make_shared<manual_clock>()), rt(make_runtime()),
@@ -56,7 +56,7 @@ struct workshop {
     boost::asio::io_context context{1};
     std::shared_ptr<manual_clock> clock;
     bool answer = true, refuse = false;
-    int more = 0; ///< objects
+    int more = 0; ///< additional objects of each source
     std::vector<std::pair<std::string, std::weak_ptr<scripted_list_watch>>> made;
     runtime rt;
     informer_factory factory;

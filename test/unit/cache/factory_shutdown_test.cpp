@@ -1,4 +1,4 @@
-// The end of a factory: its shutdown, and when its context or its handles go first.
+// The end of a factory: its shutdown, and what happens if its context or its handles are destroyed first.
 #include "factory_fixture.hpp"
 
 #include <boost/asio/strand.hpp>
@@ -12,7 +12,7 @@ using namespace informer;
 using namespace informer::testing;
 using namespace std::chrono_literals;
 
-TEST_CASE("after shutdown nothing runs and nothing can be started; handles may go later", "[factory]") {
+TEST_CASE("after shutdown nothing runs and nothing can be started; handles may be released later", "[factory]") {
     informer_handle kept;
     {
         workshop w;
@@ -29,7 +29,7 @@ TEST_CASE("after shutdown nothing runs and nothing can be started; handles may g
     CHECK(kept->get("default/a"));
 }
 
-TEST_CASE("shutdown stops the informers also for who was cancelled and cannot wait", "[factory]") {
+TEST_CASE("shutdown stops the informers even if nobody awaits it", "[factory]") {
     workshop w;
     const auto kept = w.factory.get(pods);
     w.settle();
@@ -45,7 +45,7 @@ TEST_CASE("shutdown stops the informers also for who was cancelled and cannot wa
     CHECK(done);
 }
 
-TEST_CASE("what an observer asks for while its factory shuts down is refused, rather than an informer that never runs",
+TEST_CASE("an observer's request while its factory shuts down is refused: it would get an informer that never runs",
           "[factory]") {
     workshop w;
     std::vector<errc> refused;
@@ -90,7 +90,7 @@ TEST_CASE("a factory and its context destroyed without shutdown are safe, before
     }
 }
 
-TEST_CASE("handles may go after their context, and while it goes, also on a strand", "[factory]") {
+TEST_CASE("handles may be released after their context's destruction, and during it, also on a strand", "[factory]") {
     const bool on_strand = GENERATE(false, true);
     for (int k = 0; k < 50; ++k) {
         std::weak_ptr<scripted_list_watch> made;
@@ -112,7 +112,7 @@ TEST_CASE("handles may go after their context, and while it goes, also on a stra
             for (int i = 0; i < k * 20; ++i) static_cast<void>(go.load());
             a.release();
         });
-        if (k % 2 == 0) last.release(); // else what is released elsewhere is not the last one
+        if (k % 2 == 0) last.release(); // else the handle released elsewhere is not the last one
         go = true;
         if (k % 3 != 0) {
             asio::co_spawn(*context, factory->shutdown(), [](std::exception_ptr) {});

@@ -38,7 +38,8 @@ TEST_CASE("one copy per kind: equal requests share one informer", "[factory][pro
     w.settle();
 }
 
-TEST_CASE("one copy per kind: a wider one that may not be read is not reused for a namespace that may", "[factory]") {
+TEST_CASE("one copy per kind: a wider informer that is forbidden is not reused for a namespace that is allowed",
+          "[factory]") {
     workshop w;
     w.refuse = true;
     const auto all = w.factory.get(pods);
@@ -53,7 +54,7 @@ TEST_CASE("one copy per kind: a wider one that may not be read is not reused for
     CHECK(w.factory.lister(pods, "default").list().size() == 1);
 }
 
-TEST_CASE("one copy per kind: a wider one that may not be read is passed over also while the server is away",
+TEST_CASE("one copy per kind: a wider informer that is forbidden is passed over even while the server is away",
           "[factory]") {
     workshop w;
     w.refuse = true;
@@ -72,7 +73,7 @@ TEST_CASE("one copy per kind: a wider one that may not be read is passed over al
     CHECK(w.made.size() == 3);
 }
 
-TEST_CASE("a lister reads a cache that is full rather than a wider one that is not yet", "[factory]") {
+TEST_CASE("a lister reads a synced cache rather than a wider one that is not synced yet", "[factory]") {
     workshop w;
     const auto one = w.factory.get(pods, "default");
     w.settle();
@@ -100,7 +101,7 @@ TEST_CASE("one copy per kind: a narrower request reuses a live wider one, never 
     CHECK(w.made.size() == 2);
     CHECK(elsewhere->lister().list().empty());
     CHECK(wide->lister().list().size() == 1);
-    // What is exactly there is preferred.
+    // An exact match is preferred.
     auto again = w.factory.get(pods, "kube-system");
     CHECK(w.made.size() == 2);
     wide.release();
@@ -135,7 +136,7 @@ TEST_CASE("one copy per kind: the last release stops the watch and frees the mem
     CHECK(d->has_synced());
 }
 
-TEST_CASE("an informer that somebody stopped is not handed out again, not even in the same turn", "[factory]") {
+TEST_CASE("a stopped informer is not handed out again, not even in the same turn", "[factory]") {
     workshop w;
     auto a = w.factory.get(pods);
     w.settle();
@@ -174,7 +175,7 @@ TEST_CASE("nothing starts by itself: a lister of what is not cached is an error"
     }
 }
 
-TEST_CASE("a lister of what is not cached says what is: other namespaces, or a selection and how to read that",
+TEST_CASE("the error of a lister names what is cached instead: other namespaces, or a selection and how to read it",
           "[factory]") {
     workshop w;
     const auto prod = w.factory.get(pods, "prod");
@@ -198,8 +199,7 @@ concept usable = requires(Handle&& h) {
     *std::forward<Handle>(h);
 };
 
-TEST_CASE("a handle that nobody keeps cannot be used: its informer would stop at the end of the statement",
-          "[factory]") {
+TEST_CASE("a temporary handle cannot be used: its informer would stop at the end of the statement", "[factory]") {
     STATIC_CHECK(usable<informer_handle&>);
     STATIC_CHECK(usable<const informer_handle&>);
     STATIC_CHECK_FALSE(usable<informer_handle>);
@@ -215,7 +215,7 @@ TEST_CASE("indexes of later requests are added", "[factory]") {
     CHECK(a->lister().by_index("note", "a").size() == 1);
 }
 
-TEST_CASE("selectors that nobody can parse are refused when the informer is asked for", "[factory]") {
+TEST_CASE("selectors that cannot be parsed are refused when the informer is requested", "[factory]") {
     workshop w;
     for (const auto& o : {informer_options().labels("a in ("), informer_options().fields("a")}) {
         try {
@@ -259,27 +259,27 @@ TEST_CASE("informers that are never shared leave nothing behind", "[factory]") {
             w.settle();
             w.made.clear();
         }
-        return mallinfo2().uordblks; // nothing under the sanitizers
+        return mallinfo2().uordblks; // 0 under the sanitizers
     };
     const std::size_t before = rounds(100);
     CHECK(rounds(1000) < before + 50'000);
 }
 
 TEST_CASE(
-    "a factory that cannot make sources, and an informer without one, or of no kind, are refused when they are made",
+    "a factory that cannot make sources, and an informer without a source or a kind, are refused when they are made",
     "[factory]") {
     asio::io_context context(1);
     const runtime rt(context.get_executor());
     const auto refused = [](const error& e) { return e.code() == errc::bad_configuration; };
     CHECK_THROWS_MATCHES(informer_factory(rt, nullptr), error, Catch::Matchers::Predicate<error>(refused));
     CHECK_THROWS_MATCHES(shared_informer(rt, nullptr), error, Catch::Matchers::Predicate<error>(refused));
-    // Lists do not say the kind of their items, and watches do: without ours one object would be two.
+    // Items of lists do not say their kind, objects of watches do: without a known kind, one object would become two.
     const auto kindless = std::make_shared<scripted_list_watch>(context.get_executor(), api_resource("", "v1", "pods"));
     CHECK_THROWS_MATCHES(shared_informer(rt, kindless), error, Catch::Matchers::Predicate<error>(refused));
     CHECK_THROWS_WITH(shared_informer(rt, kindless), ContainsSubstring("pods, whose kind is not said"));
 }
 
-TEST_CASE("what caches metadata only is not read as if it had everything", "[factory]") {
+TEST_CASE("a cache of metadata only is not read as if it had whole objects", "[factory]") {
     workshop w;
     auto metadata = w.factory.get(pods, "", informer_options().metadata_only());
     CHECK_THROWS_WITH(w.factory.lister(pods), ContainsSubstring("only a selection is cached"));
@@ -289,7 +289,7 @@ TEST_CASE("what caches metadata only is not read as if it had everything", "[fac
     CHECK(a["spec"].exists());
 }
 
-TEST_CASE("what caches a part is not read as if it were the whole, however full it is", "[factory]") {
+TEST_CASE("a cache of a part is not read as if it had all objects, even when it is synced", "[factory]") {
     workshop w;
     const auto part = w.factory.get(pods, "", informer_options().shard(shard_selector::part(0, 1000)));
     w.settle();
@@ -305,7 +305,7 @@ TEST_CASE("what caches a part is not read as if it were the whole, however full 
     CHECK_THROWS_AS(w.factory.lister(pods), error);
 }
 
-TEST_CASE("who knows that the server is there again tells all informers of a factory at once", "[factory]") {
+TEST_CASE("retry_now() of a factory makes all its informers try again at once", "[factory]") {
     workshop w;
     w.refuse = true;
     auto a = w.factory.get(pods);
@@ -323,7 +323,7 @@ TEST_CASE("who knows that the server is there again tells all informers of a fac
     CHECK(b->has_synced());
 }
 
-TEST_CASE("a lister reads whole objects where somebody caches them", "[factory]") {
+TEST_CASE("a lister reads whole objects if they are cached", "[factory]") {
     workshop w;
     decode_options projected, transformed;
     projected.project(projection::drop({"/spec"}));

@@ -1,4 +1,4 @@
-// Who waits for the informers of a factory.
+// Waiting for the informers of a factory.
 #include "factory_fixture.hpp"
 
 #include <catch2/generators/catch_generators.hpp>
@@ -15,7 +15,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// For co_spawn: what it throws.
+/// A handler for co_spawn: keeps what the coroutine throws.
 auto notes(error_code& code, std::string& what) {
     return [&code, &what](std::exception_ptr e) {
         try {
@@ -29,8 +29,7 @@ auto notes(error_code& code, std::string& what) {
 
 } // namespace
 
-TEST_CASE("who waits for the factory's informers waits for their indexes, also those that came to a full cache",
-          "[factory]") {
+TEST_CASE("synced() of a factory waits for indexes, too, even those added to a full cache", "[factory]") {
     workshop w;
     w.more = 3000;
     auto a = w.factory.get(pods);
@@ -64,7 +63,7 @@ TEST_CASE("an index that was refused is not waited for", "[factory]") {
     CHECK(what.empty());
 }
 
-TEST_CASE("who waits for an informer that nobody runs is told so", "[factory]") {
+TEST_CASE("synced() of an informer that does not run says so", "[factory]") {
     workshop w;
     shared_informer alone(w.rt, std::make_shared<scripted_list_watch>(w.context.get_executor(), pods));
     error_code code;
@@ -100,7 +99,7 @@ TEST_CASE("the factory waits for all its informers and names those that failed",
     CHECK_THAT(what, ContainsSubstring("nodes") && !ContainsSubstring("pods"));
 }
 
-TEST_CASE("who waits for the factory's informers does not hear of one that is released meanwhile", "[factory]") {
+TEST_CASE("synced() of a factory does not name an informer that is released meanwhile", "[factory]") {
     workshop w;
     w.answer = false;
     auto released = w.factory.get(pods);
@@ -118,8 +117,8 @@ TEST_CASE("who waits for the factory's informers does not hear of one that is re
     CHECK(what.find("deadline exceeded") == what.rfind("deadline exceeded")); // once
 }
 
-TEST_CASE("who waits for the factory's informers hears of one that ended by itself", "[factory]") {
-    /// As if there were no memory for a sleep, here the one before the next attempt.
+TEST_CASE("synced() of a factory names an informer that ended by itself", "[factory]") {
+    /// Throws as if there were no memory for a sleep, here for the one before the next attempt.
     class sleepless final : public informer::clock {
     public:
         time_point now() const override { return {}; }
@@ -152,7 +151,7 @@ TEST_CASE("who waits for the factory's informers hears of one that ended by itse
     w.settle();
 }
 
-TEST_CASE("the factory's informers do not pass for synced because they are over", "[factory]") {
+TEST_CASE("the factory's informers do not count as synced merely because they have ended", "[factory]") {
     enum class end { stop, shutdown };
     const end by = GENERATE(end::stop, end::shutdown);
     const bool was_synced = GENERATE(true, false);
@@ -179,7 +178,7 @@ TEST_CASE("the factory's informers do not pass for synced because they are over"
     }
 }
 
-TEST_CASE("what waits for informers that are shut down before they began is told", "[factory]") {
+TEST_CASE("waits on an informer that is shut down before it begins are ended", "[factory]") {
     workshop w;
     informer_handle kept;
     std::string told;

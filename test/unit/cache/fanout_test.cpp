@@ -1,4 +1,4 @@
-// Events that subscribers share, against the same events pushed one by one.
+// Events that subscribers share, compared with the same events pushed one by one.
 #include "cache/subscription_state.hpp"
 #include "informer_fixture.hpp"
 #include "pods.hpp"
@@ -47,7 +47,7 @@ asio::awaitable<void> takes_batch(state_ptr s, std::size_t max, events* into) {
     *into = std::move(some);
 }
 
-/// As a consumer gets them that waits for them.
+/// The next events, taken as by a consumer that waits for them.
 events batch_of(const state_ptr& s, std::size_t max) {
     events some;
     asio::io_context io;
@@ -56,7 +56,7 @@ events batch_of(const state_ptr& s, std::size_t max) {
     return some;
 }
 
-/// Changes of a few keys, in an order that a cache could have gone through.
+/// Changes of a few keys, in an order that is possible in a cache.
 class history {
 public:
     explicit history(std::uint32_t seed) : random_(seed) {}
@@ -83,7 +83,7 @@ private:
 
 } // namespace
 
-TEST_CASE("fan-out: shared events are told as if each had been pushed by itself", "[subscription]") {
+TEST_CASE("fan-out: shared events are delivered as if each had been pushed by itself", "[subscription]") {
     for (std::uint32_t seed = 1; seed <= 60; ++seed) {
         std::mt19937 random(seed);
         history from(seed);
@@ -160,7 +160,7 @@ TEST_CASE("fan-out: shared events are told as if each had been pushed by itself"
     }
 }
 
-TEST_CASE("fan-out: what does not fit is refused whole and changes nothing", "[subscription]") {
+TEST_CASE("fan-out: shared events that do not fit are refused as a whole and change nothing", "[subscription]") {
     for (const auto policy : {overflow_policy::coalesce, overflow_policy::back_pressure}) {
         subscription_options options;
         options.capacity(3).policy(policy);
@@ -179,7 +179,7 @@ TEST_CASE("fan-out: what does not fit is refused whole and changes nothing", "[s
     }
 }
 
-TEST_CASE("fan-out: shared events go when the last subscriber has taken or dropped them", "[subscription]") {
+TEST_CASE("fan-out: shared events are freed when the last subscriber has taken or dropped them", "[subscription]") {
     std::vector<state_ptr> all;
     for (int i = 0; i < 4; ++i) all.push_back(std::make_shared<subscription::state>(subscription_options()));
     history from(1);
@@ -214,7 +214,7 @@ asio::awaitable<void> takes_some(state_ptr s, std::size_t max, std::vector<std::
     if (some.empty()) log->push_back("end");
 }
 
-/// A consumer that waits for events, on a context of its own, and what becomes of it. 0: it takes one by one.
+/// A consumer that waits for events on a context of its own. `max` is the size of a batch; 0: it takes single events.
 class waiting_one {
 public:
     waiting_one(state_ptr s, std::size_t max, std::vector<std::string>* log) {
@@ -235,7 +235,7 @@ private:
 
 using log_lines = std::vector<std::string>;
 
-/// A consumer that waited and was told of one event, but has not run since.
+/// A consumer that waited and was handed one event, but has not run since.
 struct told_one {
     explicit told_one(std::size_t m) : max(m) { CHECK(share(state, std::make_shared<events>(events{e}))); }
     history from = history(7);
@@ -248,8 +248,7 @@ struct told_one {
 
 } // namespace
 
-TEST_CASE("fan-out: what came to a consumer that waited, and was cancelled or destroyed before it ran, comes to the "
-          "next one, first",
+TEST_CASE("fan-out: events handed to a waiting consumer that ends before it runs go to the next one, ahead of others",
           "[subscription]") {
     for (const bool cancelled : {true, false}) {
         for (const std::size_t max : std::initializer_list<std::size_t>{0, 1, 2, 5}) {
@@ -282,7 +281,7 @@ TEST_CASE("fan-out: what came to a consumer that waited, and was cancelled or de
     }
 }
 
-TEST_CASE("fan-out: the consumer that comes after a cancelled one does not overtake what that one gives back",
+TEST_CASE("fan-out: the consumer after a cancelled one does not overtake the events that come back from that one",
           "[subscription]") {
     for (const bool alone : {true, false}) {
         history from(7);
@@ -293,7 +292,7 @@ TEST_CASE("fan-out: the consumer that comes after a cancelled one does not overt
         asio::cancellation_signal stop;
         asio::co_spawn(io, takes_some(state, 0, &lost), asio::bind_cancellation_slot(stop.slot(), asio::detached));
         io.poll();
-        // before the first is resumed
+        // begins before the first consumer is resumed
         asio::post(io, [&] { asio::co_spawn(io, takes_some(state, 0, &got), asio::detached); });
         CHECK(share(state, std::make_shared<events>(events{a})));
         if (alone)
@@ -330,7 +329,7 @@ asio::awaitable<void> keeps_and_waits(std::shared_ptr<at_the_end> kept, state_pt
 
 } // namespace
 
-TEST_CASE("fan-out: what comes back wakes a consumer who waits already", "[subscription]") {
+TEST_CASE("fan-out: an event that comes back wakes a consumer that already waits", "[subscription]") {
     history from(7);
     const auto state = std::make_shared<subscription::state>(subscription_options()),
                other = std::make_shared<subscription::state>(subscription_options());
@@ -339,7 +338,7 @@ TEST_CASE("fan-out: what comes back wakes a consumer who waits already", "[subsc
     std::optional<waiting_one> next;
     {
         asio::io_context io;
-        // Its frame is destroyed first, between the end of the other's wait and that of its frame.
+        // This frame is destroyed first, between the end of the other coroutine's wait and that of its frame.
         asio::co_spawn(io, keeps_and_waits(std::make_shared<at_the_end>([&] { next.emplace(state, 0, &got); }), other),
                        asio::detached);
         asio::co_spawn(io, takes_some(state, 0, &lost), asio::detached);
@@ -352,7 +351,7 @@ TEST_CASE("fan-out: what comes back wakes a consumer who waits already", "[subsc
     CHECK(got == log_lines{line(e)});
 }
 
-TEST_CASE("fan-out: what came back from a consumer merges as if it had never left", "[subscription]") {
+TEST_CASE("fan-out: an event that came back from a consumer merges as if it had never left", "[subscription]") {
     const auto change = [](const char* name, int version, const object& before) {
         event e(before ? event_kind::updated : event_kind::added, make_pod("ns", name, std::to_string(version), "u"),
                 before, event_reason::watch);
@@ -374,7 +373,8 @@ TEST_CASE("fan-out: what came back from a consumer merges as if it had never lef
     CHECK(lost.empty());
 }
 
-TEST_CASE("fan-out: of several that came back each keeps its place among the events of its key", "[subscription]") {
+TEST_CASE("fan-out: each of several events that came back keeps its place among the events of its key",
+          "[subscription]") {
     const auto make = [](event_kind kind, const char* name, const char* version, const char* uid) {
         const object o = make_pod("ns", name, version, uid);
         event e(kind, o, kind == event_kind::deleted ? o : object(), event_reason::watch);
@@ -389,7 +389,7 @@ TEST_CASE("fan-out: of several that came back each keeps its place among the eve
                                                        make(event_kind::added, "y", "3", "y")})));
     state->push(make(event_kind::added, "k", "4", "w"));
     consumer.is_cancelled(); // four are pending now, more than fit
-    // undoes the last one; behind it the first deletion comes to light
+    // undoes the addition; the first deletion is then the last event of the key
     state->push(make(event_kind::deleted, "k", "5", "w"));
     state->push(make(event_kind::added, "k", "6", "u"));
     waiting_one next(state, 10, &got);
@@ -413,7 +413,7 @@ TEST_CASE("fan-out: a batch that nobody else holds any more is not copied", "[su
     CHECK(share(second, some));
     some.reset();
     io.poll();
-    CHECK(of_first.data() != there); // the second has it still
+    CHECK(of_first.data() != there); // the second still has it
     CHECK(of_second.data() == there);
     for (const events& got : {of_first, of_second}) {
         REQUIRE(got.size() == 2);
@@ -422,7 +422,7 @@ TEST_CASE("fan-out: a batch that nobody else holds any more is not copied", "[su
 }
 
 TEST_CASE(
-    "fan-out: what came to a consumer that waited is not delivered when the subscription was closed before it ran",
+    "fan-out: events handed to a waiting consumer are dropped or drained if the subscription closes before it runs",
     "[subscription]") {
     for (const std::size_t max : std::initializer_list<std::size_t>{0, 5}) {
         for (const auto how : {subscription::pending_events::discard, subscription::pending_events::drain}) {
@@ -438,7 +438,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("fan-out: a consumer that waited has seen what came to it when it comes back, not when it was woken",
+TEST_CASE("fan-out: a consumer counts as having seen an event when it comes back, not when it is woken",
           "[subscription]") {
     for (const bool cancelled : {false, true}) {
         told_one s(0);
@@ -458,16 +458,17 @@ TEST_CASE("fan-out: a consumer that waited has seen what came to it when it come
     }
 }
 
-TEST_CASE("fan-out: what came to a consumer that waited is told when the informer has ended since", "[subscription]") {
+TEST_CASE("fan-out: an event handed to a waiting consumer is delivered even if the informer has ended since",
+          "[subscription]") {
     told_one s(0);
     s.state->end();
-    CHECK_FALSE(s.state->finished()); // it may come back
+    CHECK_FALSE(s.state->finished()); // the event may come back
     s.consumer.goes_on();
     waiting_one next(s.state, 0, &s.got);
     CHECK(s.got == log_lines{line(s.e), "end"});
 }
 
-TEST_CASE("fan-out: whatever becomes of consumers, each key's events make sense, and none is lost that was not merged",
+TEST_CASE("fan-out: whatever happens to consumers, each key's events make sense, and none is lost unless merged",
           "[subscription]") {
     for (std::uint32_t seed = 1; seed <= 200; ++seed) {
         CAPTURE(seed);
@@ -538,7 +539,7 @@ TEST_CASE("fan-out: whatever becomes of consumers, each key's events make sense,
     }
 }
 
-TEST_CASE("fan-out: closed and ended subscribers ignore what is shared", "[subscription]") {
+TEST_CASE("fan-out: closed and ended subscribers ignore shared events", "[subscription]") {
     history from(1);
     const auto some = std::make_shared<events>(events{from.next()});
     subscription_options options;

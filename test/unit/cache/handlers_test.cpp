@@ -1,4 +1,4 @@
-// Event handlers: who calls them, and what they may do meanwhile.
+// Event handlers: when they are called, and what they may do meanwhile.
 #include "informer_fixture.hpp"
 
 #include <boost/asio/post.hpp>
@@ -43,7 +43,7 @@ TEST_CASE("a handler that is removed by another one is not called again", "[info
     CHECK(second == told);
 }
 
-TEST_CASE("a handler may remove itself in the middle of what is shared", "[informer]") {
+TEST_CASE("a handler may remove itself in the middle of a shared batch", "[informer]") {
     bench b;
     auto w = b.sync_with({pod("a", 1)}, 1);
     int calls = 0;
@@ -80,7 +80,7 @@ TEST_CASE("handlers are called in the turn that publishes the event: it costs no
     b.settle();
 }
 
-TEST_CASE("slow handlers give the executor back, and are told all in order", "[informer]") {
+TEST_CASE("slow handlers give the executor back, and get all events in order", "[informer]") {
     bench b;
     auto w = b.sync_with({pod("a", 0)}, 1);
     std::vector<std::string> first, second;
@@ -102,7 +102,7 @@ TEST_CASE("slow handlers give the executor back, and are told all in order", "[i
         w->modified(pod("a", v, std::to_string(v)));
         expected.push_back(std::to_string(v));
     }
-    std::function<void()> turn = [&] { // somebody else's work
+    std::function<void()> turn = [&] { // other work
         ++turns;
         since = 0;
         if (second.size() < expected.size()) boost::asio::post(b.context, turn);
@@ -111,11 +111,11 @@ TEST_CASE("slow handlers give the executor back, and are told all in order", "[i
     b.settle();
     CHECK(first == expected);
     CHECK(second == expected);
-    CHECK(most <= 32); // of 300 us; a slice is 2 ms, and the clock is looked at after 16
+    CHECK(most <= 32); // calls of 300 us; a slice is 2 ms, and the clock is read after 16 calls
     CHECK(turns > 10);
 }
 
-TEST_CASE("a handler that runs the io_context itself is told everything once, in order", "[informer]") {
+TEST_CASE("a handler that runs the io_context itself gets every event once, in order", "[informer]") {
     bench b;
     auto w = b.sync_with({pod("a", 0)}, 1);
     std::vector<std::string> seen, expected;
@@ -143,12 +143,12 @@ TEST_CASE("a handler that runs the io_context itself is told everything once, in
     CHECK(deepest == 1);
 }
 
-TEST_CASE("between two batches that wait already others have their turn", "[informer]") {
+TEST_CASE("between two batches that already wait other work has its turn", "[informer]") {
     bench b(informer_options().queue_capacity(20'000));
     auto w = b.sync_with({pod("a", 1)}, 1);
     std::size_t turns = 0;
     bool last = false;
-    std::function<void()> turn = [&] { // somebody else's work
+    std::function<void()> turn = [&] { // other work
         ++turns;
         if (!last) boost::asio::post(b.context, turn);
     };
@@ -157,7 +157,7 @@ TEST_CASE("between two batches that wait already others have their turn", "[info
         [&](const object&, const object& now) {
             last = now.resource_version().str() == "20000";
             if (last) return;
-            while (b.context.poll_one() != 0) { // till all the rest is in the queue
+            while (b.context.poll_one() != 0) { // until all the rest is in the queue
             }
             boost::asio::post(b.context, turn);
         },
@@ -173,7 +173,7 @@ TEST_CASE("between two batches that wait already others have their turn", "[info
 
 namespace {
 
-/// What a handler is told, one word a call.
+/// The calls of a handler, one word each.
 struct told {
     words calls;
     shared_informer::handler_handle add_to(shared_informer& to, std::function<bool(const object&)> of,
@@ -195,7 +195,7 @@ bool ours(const object& o) {
 
 } // namespace
 
-TEST_CASE("a handler of some objects is told of them as if there were no others", "[informer]") {
+TEST_CASE("a handler with a filter sees the objects that match as if there were no others", "[informer]") {
     bench b;
     auto w = b.sync_with({pod("a", 1, "ours"), pod("b", 1)}, 1);
     told t;
@@ -211,13 +211,13 @@ TEST_CASE("a handler of some objects is told of them as if there were no others"
     b.settle();
     CHECK(t.take() == words{"+b:3", "~b:3>b:4", "-a:1"});
     w->deleted(pod("a", 7));
-    w->deleted(pod("c", 8, "ours")); // nobody was told of it
-    w->deleted(pod("b", 9));         // it had become another one, and nobody was told of that
+    w->deleted(pod("c", 8, "ours")); // was never reported
+    w->deleted(pod("b", 9));         // no longer one of ours, which was not reported
     b.settle();
     CHECK(t.take() == words{"-b:9"});
 }
 
-TEST_CASE("a handler of some objects that fell behind is told what became of those that it knew", "[informer]") {
+TEST_CASE("a handler with a filter that fell behind learns what became of the objects that it knew", "[informer]") {
     bench b;
     auto w = b.sync_with({pod("a", 1, "ours"), pod("b", 1), pod("c", 1, "ours")}, 1);
     told t;
@@ -225,7 +225,7 @@ TEST_CASE("a handler of some objects that fell behind is told what became of tho
         nullptr,
         [&](const object&, const object& now) {
             if (now.resource_version().str() != "2") return;
-            while (b.context.poll_one() != 0) { // till all the rest is in the queue
+            while (b.context.poll_one() != 0) { // until all the rest is in the queue
             }
         },
         nullptr);
@@ -233,8 +233,8 @@ TEST_CASE("a handler of some objects that fell behind is told what became of tho
     b.settle();
     t.take();
     w->modified(pod("c", 2, "ours"));
-    w->modified(pod("a", 3));         // away
-    w->modified(pod("a", 4, "ours")); // and back
+    w->modified(pod("a", 3));         // leaves the filter
+    w->modified(pod("a", 4, "ours")); // and comes back
     w->modified(pod("b", 5, "ours")); // the other way round
     w->modified(pod("b", 6));
     w->modified(pod("c", 7));
@@ -242,7 +242,7 @@ TEST_CASE("a handler of some objects that fell behind is told what became of tho
     CHECK(t.take() == words{"~c:1>c:2", "~a:1>a:4", "-c:2"});
 }
 
-TEST_CASE("what the filter of a handler throws is contained and counted as the handler's", "[informer]") {
+TEST_CASE("exceptions of a handler's filter are contained and counted as the handler's", "[informer]") {
     bench b;
     auto w = b.sync_with({pod("a", 1, "ours")}, 1);
     told t;
@@ -258,7 +258,7 @@ TEST_CASE("what the filter of a handler throws is contained and counted as the h
     CHECK(handler.has_synced());
 }
 
-TEST_CASE("an object whose state the filter of a handler throws for is none of them, and what was told of it is ended",
+TEST_CASE("an object for which a handler's filter throws does not match; if it was reported, its deletion is reported",
           "[informer]") {
     bench b;
     auto w = b.sync_with({pod("a", 1, "ours"), pod("b", 1, "ours")}, 1);

@@ -57,7 +57,7 @@ TEST_CASE("index: unknown and duplicate names are errors") {
     REQUIRE(thrown_by([&] { cache.add_index("empty", index_function()); }) == errc::bad_configuration);
 }
 
-TEST_CASE("index: by pointer and by label; what is no string is not indexed") {
+TEST_CASE("index: by pointer and by label; a value that is not a string is not indexed") {
     indexer cache;
     cache.add_index("node", index_by_pointer("/spec/nodeName"));
     cache.add_index("spec", index_by_pointer("/spec"));
@@ -71,7 +71,7 @@ TEST_CASE("index: by pointer and by label; what is no string is not indexed") {
     REQUIRE(s.index_values("spec").empty());
 }
 
-TEST_CASE("index: what is not the JSON pointer of a member is refused, rather than an index of nothing") {
+TEST_CASE("index: a text that is not the JSON pointer of a member is refused, rather than indexing nothing") {
     for (const char* bad : {"spec.nodeName", "/a~2", "/spec/~", "spec/nodeName", ""}) {
         INFO(bad);
         CHECK(thrown_by([&] { index_by_pointer(bad); }) == errc::bad_configuration);
@@ -79,7 +79,7 @@ TEST_CASE("index: what is not the JSON pointer of a member is refused, rather th
     CHECK(thrown_by([] { index_by_pointer("/metadata/labels/a~1b~0c"); }) == errc());
 }
 
-TEST_CASE("index: added when the cache is full, and visible at once when all is published") {
+TEST_CASE("index: added to a full cache, and visible at once if everything is published") {
     indexer cache;
     for (int i = 0; i < 100; ++i)
         cache.put(make_pod("ns", "p" + std::to_string(i), "1", "u", "n" + std::to_string(i % 4)));
@@ -167,13 +167,13 @@ TEST_CASE("index: a function that throws is contained, named and counted") {
     for (int i = 0; i < 50; ++i) cache.put(make_pod("ns", "bad", std::to_string(100 + i)));
     REQUIRE(cache.index_error_count() == 52);
     REQUIRE(cache.index_errors().size() == 16);
-    const object same = make_pod("ns", "bad", "149"); // as one that was moved
+    const object same = make_pod("ns", "bad", "149"); // equal, like a moved one
     REQUIRE_FALSE(same.same_as(cache.current("ns/bad")));
     cache.put(same);
     REQUIRE(cache.index_error_count() == 52);
 }
 
-TEST_CASE("index: an object whose older state a function throws for leaves nothing behind where it was") {
+TEST_CASE("index: an object leaves no entries behind, even if the function throws for its older state") {
     indexer cache;
     bool angry = false;
     cache.add_index("app", [&](const object& o) {
@@ -196,7 +196,7 @@ TEST_CASE("index: an object whose older state a function throws for leaves nothi
     CHECK(cache.snapshot().index_values("app") == std::vector<std::string>{"y", "z"});
 }
 
-TEST_CASE("index: a function that adds an index to its own cache is refused, and that is told as an error of it") {
+TEST_CASE("index: a function may not add an index to its own cache; the attempt is reported as its error") {
     indexer cache;
     cache.add_index("greedy", [&](const object& o) -> std::vector<std::string> {
         if (o.meta().name() == "bad")
@@ -210,6 +210,6 @@ TEST_CASE("index: a function that adds an index to its own cache is refused, and
     REQUIRE_FALSE(cache.knows_index("more0"));
     REQUIRE(cache.index_errors().size() == 1);
     REQUIRE(cache.index_errors()[0].what.find("from within an index function") != std::string::npos);
-    cache.add_index("more0", words); // afterwards it is as any other
+    cache.add_index("more0", words); // afterwards it can be added like any other
     REQUIRE(cache.snapshot().has_index("more0"));
 }

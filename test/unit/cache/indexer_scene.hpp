@@ -36,7 +36,7 @@ inline std::vector<std::string> names(const std::vector<object>& objects) {
     return n;
 }
 
-// Each word of the label.
+// An index function: each word of the label.
 inline std::vector<std::string> words(const object& o) {
     std::vector<std::string> values;
     std::string label = o.meta().label("app").str();

@@ -146,7 +146,7 @@ TEST_CASE("indexer: the highest resource version wins, until it is forced") {
     REQUIRE(now() == "5");
 }
 
-TEST_CASE("an object of the cache is kept elsewhere while others have handles of it, whatever indexes have") {
+TEST_CASE("an object of the cache is kept elsewhere while others have handles of it; those of indexes do not count") {
     indexer cache;
     cache.add_index("words", words);
     cache.put(make_pod("ns", "a", "1", "u", "n", "x.y.z"));
@@ -166,7 +166,7 @@ TEST_CASE("an object of the cache is kept elsewhere while others have handles of
     CHECK_FALSE(kept("a"));
 }
 
-TEST_CASE("indexer: an equal handle is no work") {
+TEST_CASE("indexer: putting an equal handle does no work") {
     indexer cache;
     int calls = 0;
     cache.add_index("counted", [&](const object&) {
@@ -198,7 +198,7 @@ TEST_CASE("indexer: memory is counted and comes back") {
     REQUIRE(cache.memory() == empty);
 }
 
-TEST_CASE("indexer: a cursor walks a snapshot in slices while the cache goes on") {
+TEST_CASE("indexer: a cursor walks a snapshot in slices while the cache changes") {
     indexer cache;
     for (int i = 0; i < 500; ++i) cache.put(make_pod("ns", "p" + std::to_string(i)));
     cache.publish();
@@ -254,7 +254,7 @@ TEST_CASE("completeness: readers on threads see the whole old or the whole new s
     REQUIRE(wrong == 0);
 }
 
-TEST_CASE("list of a namespace is exact however many namespaces there are, and whatever went") {
+TEST_CASE("list of a namespace is exact however many namespaces there are, and whatever was erased") {
     // More than there are sub-tries for namespaces: some share one.
     constexpr int namespaces = 3000;
     indexer cache;
@@ -289,7 +289,7 @@ TEST_CASE("list of a namespace is exact however many namespaces there are, and w
     check([](int i) { return i == 17 ? 1u : 0u; });
 }
 
-TEST_CASE("list by labels gives what the selector says of each object alone") {
+TEST_CASE("list by labels gives exactly the objects that the selector matches one by one") {
     indexer cache;
     const auto pool = document_pool::make();
     failure f;
@@ -330,7 +330,7 @@ object pod_of_list(int i) {
     return pod_on_node(i, "1", "n" + std::to_string(i % 7));
 }
 
-/// Replaces, adds and erases as if nothing had been.
+/// Replaces, adds and erases objects.
 void go_on(indexer& one, int pods) {
     for (int i = 0; i < pods; i += 3) {
         const object o = pod_on_node(i, "2", "n9");
@@ -341,7 +341,7 @@ void go_on(indexer& one, int pods) {
     }
 }
 
-/// What readers see of both. `late`: the first has an index of that name.
+/// Readers see the same in both. `late`: the first has an index of that name.
 void require_alike(indexer& filled, indexer& put, bool late) {
     filled.publish();
     put.publish();
@@ -360,7 +360,7 @@ void require_alike(indexer& filled, indexer& put, bool late) {
 
 } // namespace
 
-TEST_CASE("indexer: filled in slices, it is as one whose objects were put in, also where an index is begun meanwhile") {
+TEST_CASE("indexer: filling in slices gives the same as putting each object, even if an index is begun meanwhile") {
     indexer source, filled, put;
     for (int i = 0; i < 500; ++i) {
         const object o = pod_of_list(i);
@@ -382,12 +382,11 @@ TEST_CASE("indexer: filled in slices, it is as one whose objects were put in, al
     go_on(filled, 600);
     go_on(put, 600);
     require_alike(filled, put, true);
-    CHECK(source.current_size() == 500); // shares what was taken over, and is as it was
+    CHECK(source.current_size() == 500); // shares its nodes with `filled`, and is unchanged
     CHECK(thrown_by([&] { filled.begin_fill(source.current_snapshot()); }) == errc::bad_configuration);
 }
 
-TEST_CASE("indexer: indexes made while objects are collected are as those made of the cache, and are only used where "
-          "they are") {
+TEST_CASE("indexer: indexes made while objects are collected are used only if the cache would have the same") {
     enum class way { whole, one_twice, one_missing, index_added, index_begun, function_throws };
     const auto how = GENERATE(way::whole, way::one_twice, way::one_missing, way::index_added, way::index_begun,
                               way::function_throws);
@@ -409,7 +408,7 @@ TEST_CASE("indexer: indexes made while objects are collected are as those made o
         if (how == way::one_twice && i == 100) filled.add(*draft, o, traits.hash(o));
     }
     CHECK(filled.current_size() == 0);
-    CHECK(filled.index_error_count() == 0); // none of them is in the cache
+    CHECK(filled.index_error_count() == 0); // none of the objects is in the cache
     if (how == way::index_added) filled.add_index("late", by_node);
     if (how == way::index_begun) filled.begin_index("late", by_node);
     filled.begin_fill(source.current_snapshot(), draft.get());
@@ -426,7 +425,7 @@ TEST_CASE("indexer: indexes made while objects are collected are as those made o
     CHECK(filled.index_error_count() == put.index_error_count());
 }
 
-TEST_CASE("indexer: what a map of the same seed knows of a hash is enough to find and to put an object") {
+TEST_CASE("indexer: a hash from a map of the same seed is enough to find and to put an object") {
     indexer index;
     index.add_index("node", index_by_pointer("/spec/nodeName"));
     std::vector<object> known;
@@ -436,7 +435,7 @@ TEST_CASE("indexer: what a map of the same seed knows of a hash is enough to fin
         index.put(known.back());
     }
     detail::object_map listed(detail::object_traits{index.seed()});
-    for (std::size_t i = 0; i < known.size(); i += 2) listed.put(known[i]); // as they are
+    for (std::size_t i = 0; i < known.size(); i += 2) listed.put(known[i]); // the same objects
     for (int i = 0; i < 600; ++i)
         listed.put(make_pod("late" + std::to_string(i % 3), "p" + std::to_string(i), "2", "u", "n9"));
     detail::object_map::cursor c(listed);

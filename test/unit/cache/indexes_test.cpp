@@ -68,7 +68,7 @@ errc read_error(const shared_informer& from, std::string_view index) {
 
 } // namespace
 
-TEST_CASE("add_index on a full cache: in slices, whole when it is seen, changes meanwhile included",
+TEST_CASE("add_index on a full cache: in slices, complete once it is visible, changes meanwhile included",
           "[informer][index]") {
     constexpr int n = 3000;
     bench b;
@@ -86,7 +86,7 @@ TEST_CASE("add_index on a full cache: in slices, whole when it is seen, changes 
     const auto unknown = spawn(b.context, b.pods.index_ready("other", 1min)),
                early = spawn(b.context, b.pods.index_ready("name", 0s));
 
-    // Step by step: other handlers run in between, and it is never seen half.
+    // Step by step: other handlers run in between, and a part of the index is never visible.
     w->modified(pod(name(0), 20, "n1")).deleted(pod(name(1), 21, "n1")).added(pod("new", 22, "n1"));
     b.context.restart();
     int steps = 0, changed_before = 0;
@@ -127,7 +127,7 @@ TEST_CASE("add_index on a small or an empty cache is there at once", "[informer]
     CHECK(b.pods.snapshot().by_index("early", "n1").size() == 25);
 }
 
-TEST_CASE("index_ready: an index of the options is ready when there is something to read by it", "[informer][index]") {
+TEST_CASE("index_ready: an index of the options is ready once the cache is filled", "[informer][index]") {
     for (const bool answers : {true, false}) {
         bench b(informer_options().index("note", index_by_pointer("/spec/note")));
         const auto ready = spawn(b.context, b.pods.index_ready("note", 1h)),
@@ -199,12 +199,12 @@ TEST_CASE("an index that is being built when the informer stops: the wait ends, 
     b.settle();
     REQUIRE(ready->done);
     CHECK(ready->code == errc::stopped);
-    b.pods.add_index("after", index_by_pointer("/spec/note")); // of what the cache holds, at once
+    b.pods.add_index("after", index_by_pointer("/spec/note")); // built from the cache, at once
     CHECK(b.pods.snapshot().by_index("after", "n1").size() == 500);
 }
 
 TEST_CASE("an index added to a large cache holds the executor no longer than a slice", "[informer][index]") {
-    constexpr int n = 50'000; // a slice does not know how many there are
+    constexpr int n = 50'000; // the length of a slice does not depend on it
     bench b(informer_options().watch_list(false).page_size(0));
     list_script all;
     all.items(pods(n)).version("10");
@@ -222,9 +222,9 @@ TEST_CASE("an index added to a large cache holds the executor no longer than a s
         slices.push_back(cpu_time() - start);
     }
     std::sort(slices.begin(), slices.end(), std::greater<>());
-    REQUIRE(slices.size() > 2); // a quick machine needs few
+    REQUIRE(slices.size() > 2); // a fast machine needs few
     CAPTURE(slices.size(), slices[0].count(), slices[1].count());
-    CHECK(slices[slices.size() / 50] < 5ms); // but for a page fault or two
+    CHECK(slices[slices.size() / 50] < 5ms); // except for a page fault or two
     CHECK(slices[0] < 50ms);
     CHECK(b.pods.snapshot().by_index("note", "n3").size() == n / 10);
 }
@@ -256,7 +256,7 @@ TEST_CASE("nothing hides: an index function that throws is counted in status() a
     CHECK(b.pods.status().index_errors == 3);
 }
 
-TEST_CASE("add_index after a stop amid a relist: an index of the state that readers see", "[informer][index]") {
+TEST_CASE("add_index after a stop amid a relist: indexes the state that readers see", "[informer][index]") {
     bool stopped = false;
     std::function<void()> stop;
     bench b(informer_options().watch_list(false).index("stops", [&](const object& o) -> std::vector<std::string> {

@@ -36,7 +36,7 @@ TEST_CASE("X10 a handler that throws is contained, counted, logged once, and syn
     CHECK(b.log.count("no luck") == 1);
 }
 
-TEST_CASE("the last exception of a handler that is logged says that others are only counted", "[informer]") {
+TEST_CASE("the last logged exception of a handler says that further ones are only counted", "[informer]") {
     bench b;
     int calls = 0;
     const auto h = b.pods.add_event_handler(
@@ -51,7 +51,7 @@ TEST_CASE("the last exception of a handler that is logged says that others are o
     CHECK(b.log.count("number 16; other exceptions") == 1);
 }
 
-TEST_CASE("what the source throws is a failed attempt", "[informer]") {
+TEST_CASE("an exception of the source is a failed attempt", "[informer]") {
     struct throwing final : list_watch {
         api_resource r = api_resource("", "v1", "pods", "Pod");
         int calls = 0;
@@ -79,7 +79,7 @@ TEST_CASE("what the source throws is a failed attempt", "[informer]") {
     CHECK_THAT(pods.status().last_error.what(), ContainsSubstring("list broke"));
     b.pass(10s);
     CHECK(source->calls > 2);
-    source->odd = true; // no std::exception
+    source->odd = true; // not a std::exception
     for (int before = source->calls, i = 0; i < 3; ++i, before = source->calls) {
         b.pass(1min);
         CHECK(source->calls > before);
@@ -88,7 +88,7 @@ TEST_CASE("what the source throws is a failed attempt", "[informer]") {
     pods.stop();
 }
 
-TEST_CASE("a list whose pages have nothing new, one after another, is a failed attempt", "[informer]") {
+TEST_CASE("a list with too many pages in a row without anything new is a failed attempt", "[informer]") {
     bench b(informer_options().watch_list(false));
     for (int i = 0; i < 60; ++i)
         b.source->on_list(list_of({pod("p" + std::to_string(i), 1)}, "5", "new" + std::to_string(i)));
@@ -100,7 +100,7 @@ TEST_CASE("a list whose pages have nothing new, one after another, is a failed a
     CHECK(b.source->lists() == 60 + 1 + 100);
 }
 
-TEST_CASE("what the source cancels by itself is a failed attempt", "[informer]") {
+TEST_CASE("a request that the source cancels by itself is a failed attempt", "[informer]") {
     const failure cut(errc::cancelled, "a time-out of the source's own");
     SECTION("a list") {
         bench b(informer_options().watch_list(false));
@@ -122,7 +122,7 @@ TEST_CASE("what the source cancels by itself is a failed attempt", "[informer]")
     }
 }
 
-TEST_CASE("an informer that one of its coroutines leaves by an exception ends by it", "[informer]") {
+TEST_CASE("an exception that leaves one of an informer's coroutines ends the informer", "[informer]") {
     struct broken_clock final : informer::clock {
         explicit broken_clock(std::shared_ptr<manual_clock> c) : inner(std::move(c)) {}
         time_point now() const override { return inner->now(); }
@@ -164,7 +164,7 @@ TEST_CASE("an informer that one of its coroutines leaves by an exception ends by
     b.settle();
 }
 
-TEST_CASE("an event that an exception kept from the cache is fetched again", "[informer]") {
+TEST_CASE("an event that did not reach the cache because of an exception is fetched again", "[informer]") {
     struct no_sink final : metrics_sink {
         void add(std::string_view, double, labels) override {}
         void set(std::string_view, double, labels) override {}
@@ -179,7 +179,7 @@ TEST_CASE("an event that an exception kept from the cache is fetched again", "[i
         std::chrono::system_clock::time_point wall() const override { return inner->wall(); }
         asio::awaitable<bool> sleep_until(time_point when) override { return inner->sleep_until(when); }
         std::shared_ptr<manual_clock> inner;
-        mutable int calls = 0; ///< the last of so many throws
+        mutable int calls = 0; ///< the last of this many calls throws; 0: none
     };
     const auto note_of = [](const shared_informer& pods) {
         const object o = pods.get("default/a");
@@ -203,7 +203,7 @@ TEST_CASE("an event that an exception kept from the cache is fetched again", "[i
         w->modified(pod("a", 6, "new"));
         b.settle();
         const bool arrived = note_of(pods) == "new";
-        if (!arrived && !ended) { // the server tells it no second time in a watch from version 6
+        if (!arrived && !ended) { // a watch from version 6 does not send it again
             b.pass(2s);
             REQUIRE(source->watches() == 2);
             const auto again = source->on_watch();
@@ -239,7 +239,8 @@ TEST_CASE("a metrics sink that throws does not stop an informer", "[informer]") 
     b.settle();
 }
 
-TEST_CASE("an object whose version is beyond all that the server has told is told of all the same", "[informer]") {
+TEST_CASE("changes of an object whose version is above all that the server has reported are applied all the same",
+          "[informer]") {
     bench b;
     const auto w = b.sync_with({pod("a", 99'999'999), pod("b", 99'999'999), pod("c", 7)}, 1000);
     w->modified(pod("a", 1001, "new")).deleted(pod("b", 1002)).modified(pod("c", 6, "a repetition"));
@@ -252,18 +253,18 @@ TEST_CASE("an object whose version is beyond all that the server has told is tol
     CHECK(b.note("a") == "(absent)");
 }
 
-TEST_CASE("what another informer has learnt of watch-list is kept where this one knows nothing", "[informer]") {
+TEST_CASE("what another informer has learnt about watch-list is kept while this one knows nothing", "[informer]") {
     bench b;
     auto w = b.source->on_watch();
     b.start();
-    b.source->learnt(watch_list_support::no); // another resource of the group
+    b.source->learnt(watch_list_support::no); // from an informer of another resource of the group
     w->fail(failure(errc::connection_refused, "test"));
     b.settle();
     CHECK(b.pods.status().attempts == 1);
     CHECK(b.source->watch_list() == watch_list_support::no);
 }
 
-TEST_CASE("that a server knows no watch-list is told when it is found, and not each time that it is believed",
+TEST_CASE("the source is told that a server has no watch-list when that is found, not each time it is assumed",
           "[informer]") {
     bench b;
     b.source->learnt(watch_list_support::no);
@@ -274,7 +275,7 @@ TEST_CASE("that a server knows no watch-list is told when it is found, and not e
     w->modified(pod("a", 6));
     b.settle();
     REQUIRE(b.pods.has_synced());
-    b.source->learnt(watch_list_support::unknown); // the source believes it no longer
+    b.source->learnt(watch_list_support::unknown); // the source no longer believes it
     b.source->on_watch()->open();
     w->fail(failure(errc::connection_lost, "test"));
     b.settle();
@@ -284,7 +285,7 @@ TEST_CASE("that a server knows no watch-list is told when it is found, and not e
 
 namespace {
 
-/// Comes back from a sleep a little too early, as a timer does that counts otherwise than its clock.
+/// Returns from a sleep a little too early, like a timer that counts differently from its clock.
 class hasty_clock final : public informer::clock {
 public:
     explicit hasty_clock(std::shared_ptr<manual_clock> c) : of_(std::move(c)) {}
@@ -300,7 +301,7 @@ private:
 
 } // namespace
 
-TEST_CASE("a clock that wakes too early does not end what waits by it", "[informer]") {
+TEST_CASE("a clock that wakes too early does not end the waits that use it", "[informer]") {
     bench b;
     runtime rt(b.context.get_executor());
     rt.with_clock(std::make_shared<hasty_clock>(b.clock)).with_seed(1);

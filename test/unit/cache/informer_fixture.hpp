@@ -1,4 +1,4 @@
-// An informer on a scripted source and a clock turned by hand.
+// An informer on a scripted source and a manual clock.
 #pragma once
 
 #include "support/log_capture.hpp"
@@ -28,8 +28,8 @@ inline std::string pod(const std::string& name, int version, const std::string& 
            id + R"(","resourceVersion":")" + std::to_string(version) + R"("},"spec":{"note":")" + note + R"("}})";
 }
 
-/// The io_context, the clock, the source and the informer of one test. The test drives them from outside: `settle()` runs
-/// what is ready, `pass()` lets time go by.
+/// The io_context, the clock, the source and the informer of one test. The test drives them from outside: `settle()`
+/// runs what is ready, `pass()` lets time go by.
 class bench {
 public:
     explicit bench(informer_options options = informer_options())
@@ -39,7 +39,7 @@ public:
 
     ~bench() {
         pods.stop();
-        // Whatever the test did: nothing may be left.
+        // Whatever the test did, no work may be left.
         CHECK(drain());
     }
 
@@ -59,7 +59,7 @@ public:
         clock->advance(d);
         settle();
     }
-    /// The informer has stopped and left no work.
+    /// Runs what is left; true if the informer has stopped and left no work.
     bool drain() {
         context.restart();
         context.run_for(std::chrono::seconds(5));
@@ -98,7 +98,8 @@ private:
 };
 
 /// What a subscription holds now, one word an event: "+a b c" is added, "~" updated, "-" deleted, "*" a sync mark;
-/// "?" behind a delete whose final state is not known, "!" behind initial ones, "@" behind resyncs.
+/// "?" behind a delete whose final state is not known, "!" behind initial ones, "@" behind resyncs, "#" behind events
+/// of a relist.
 inline std::vector<std::string> read_all(subscription& s) {
     std::vector<std::string> out;
     while (auto e = s.try_next()) {

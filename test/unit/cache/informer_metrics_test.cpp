@@ -1,4 +1,4 @@
-// What an informer tells its metrics sink.
+// What an informer reports to its metrics sink.
 #include "informer_fixture.hpp"
 #include "support/recording_sink.hpp"
 
@@ -49,7 +49,7 @@ using series = std::map<std::string, double>;
 
 } // namespace
 
-TEST_CASE("informers of one resource with other selectors, or other names, have series of their own",
+TEST_CASE("informers of one resource with different selectors or names have series of their own",
           "[informer][metrics]") {
     measured m;
     const shared_informer all = m.add(informer_options(), {pod("a", 1), pod("b", 2), pod("c", 3)});
@@ -77,7 +77,7 @@ TEST_CASE("the gauges of an informer that is gone are 0", "[informer][metrics]")
         CHECK(m.gauges_of("informer_bytes").at("resource=pods") > 0);
         pods.stop();
         m.here.settle();
-        CHECK(pods.status().objects == 1); // its cache can be read still
+        CHECK(pods.status().objects == 1); // its cache can still be read
         for (const std::string& name : names) CHECK(m.gauges_of(name) == series{{"resource=pods", 0}});
     }
     SECTION("with its context") {
@@ -94,7 +94,7 @@ TEST_CASE("the gauges of an informer that is gone are 0", "[informer][metrics]")
         }
         for (const std::string& name : names) CHECK(m.gauges_of(name) == series{{"resource=pods", 0}});
     }
-    SECTION("one that never ran has told of none") {
+    SECTION("one that never ran reports none") {
         shared_informer pods(m.rt, std::make_shared<scripted_list_watch>(m.here.context.get_executor()));
         static_cast<void>(pods.run());
         pods.stop();
@@ -151,7 +151,7 @@ TEST_CASE("counters of failures begin at 0, so that the first failure is growth"
 
 namespace {
 
-/// One informer, and the sink that it tells.
+/// One informer, and the sink that it reports to.
 struct metered {
     explicit metered(informer_options options = informer_options())
         : told(std::make_shared<recording_sink>()),
@@ -165,7 +165,7 @@ struct metered {
         boost::asio::co_spawn(here.context, pods.run(), [](std::exception_ptr) {});
         here.settle();
     }
-    /// A subscriber with room for one event, who holds the informer up.
+    /// A subscriber with room for one event, which holds up the informer.
     subscription slow_one(subscription_options options = subscription_options()) {
         return pods.subscribe(options.capacity(1).policy(overflow_policy::back_pressure));
     }
@@ -237,7 +237,7 @@ TEST_CASE("the lag from a change's arrival until every subscriber has it is a me
     CHECK(std::all_of(lags.begin(), lags.end(), [](double lag) { return lag >= 0 && lag <= 3; }));
 }
 
-TEST_CASE("while a subscriber holds an informer up the depth of its queue and its status tell of it",
+TEST_CASE("while a subscriber holds an informer up, the depth of its queue and its status show that",
           "[informer][metrics]") {
     metered m(informer_options().queue_capacity(4));
     const auto w = m.source->on_watch();
@@ -249,7 +249,7 @@ TEST_CASE("while a subscriber holds an informer up the depth of its queue and it
     w->added(pod("a", 2));
     m.here.settle();
     w->added(pod("b", 3));
-    m.here.settle(); // it waits for room for this one
+    m.here.settle(); // the informer waits for room for this one
     CHECK(m.pods.status().objects == 2);
     CHECK(m.pods.status().resource_version.str() == "3");
     CHECK(m.told->gauges.at("informer_objects resource=pods") == 2);
@@ -271,7 +271,7 @@ TEST_CASE("while a subscriber holds an informer up the depth of its queue and it
     CHECK(m.pods.status().objects == 14);
 }
 
-TEST_CASE("while a resync waits for its subscriber the depth of the queue is told", "[informer][metrics]") {
+TEST_CASE("while a resync waits for its subscriber, the depth of the queue is reported", "[informer][metrics]") {
     metered m;
     const auto w = m.source->on_watch();
     for (int i = 0; i < 5; ++i) w->added(pod("a" + std::to_string(i), 1));
@@ -286,7 +286,7 @@ TEST_CASE("while a resync waits for its subscriber the depth of the queue is tol
 }
 
 TEST_CASE(
-    "when the server last showed that the cache is not behind it is told, not while a subscriber holds the informer up",
+    "a metric says when the cache was last known to be up to date; it stands still while a subscriber holds that up",
     "[informer][metrics]") {
     metered m;
     const auto w = m.source->on_watch();
@@ -306,7 +306,7 @@ TEST_CASE(
         w->modified(pod("a", i));
         m.here.pass(10s);
     }
-    CHECK(age() >= 30); // one there was room for; the others wait
+    CHECK(age() >= 30); // there was room for one; the others wait
     while (slow.figures().pending != 0) {
         read_all(slow);
         m.here.settle();
@@ -316,7 +316,7 @@ TEST_CASE(
     CHECK(age() == 0);
 }
 
-TEST_CASE("that the cache is not behind the server is told when a state is in it, not while it is put there",
+TEST_CASE("the cache is confirmed as not behind the server once a state is in it, not while it is put there",
           "[informer][metrics]") {
     bench b;
     const auto w = b.sync_with({pod("a", 1)}, 5);
@@ -329,12 +329,12 @@ TEST_CASE("that the cache is not behind the server is told when a state is in it
     for (int i = 0; i < 5; ++i) b.pass(2s);
     REQUIRE(next->pending() == 0);
     next->bookmark("20", true);
-    // One handler at a time, with time going by, so that the guard of the watch looks, too.
+    // One handler at a time, with time going by, so that the guard of the watch runs, too.
     std::size_t meanwhile = 0;
     b.context.restart();
     while (b.context.poll_one() != 0) {
         const auto now = b.pods.status();
-        if (now.objects == 1) { // the state before
+        if (now.objects == 1) { // the old state
             ++meanwhile;
             REQUIRE(now.confirmed == confirmed);
         }

@@ -1,4 +1,4 @@
-// Who observes an informer.
+// Observers of an informer.
 #include "informer_fixture.hpp"
 
 #include <malloc.h>
@@ -10,7 +10,7 @@ using namespace informer;
 using namespace informer::testing;
 using namespace std::chrono_literals;
 
-TEST_CASE("an observer is told the state after the first list, and after each relist", "[informer]") {
+TEST_CASE("an observer gets the status after the first list, and after each relist", "[informer]") {
     bench b(informer_options().watch_list(false));
     informer_status last;
     const auto mine =
@@ -32,7 +32,7 @@ TEST_CASE("an observer is told the state after the first list, and after each re
     CHECK_FALSE(last.last_error);
 }
 
-TEST_CASE("any number can observe an informer, each until it lets go", "[informer]") {
+TEST_CASE("any number of observers can observe an informer, each until its handle is dropped", "[informer]") {
     bench b;
     words told;
     const auto errors_of = [&told](std::string who) {
@@ -55,7 +55,7 @@ TEST_CASE("any number can observe an informer, each until it lets go", "[informe
         b.pods.observe(informer_observer().on_error([&](std::string_view, const failure&) { second.reset(); }));
     refuse();
     b.start();
-    CHECK(told == words{"one watch-list", "two watch-list", "one list"}); // the third made the second go
+    CHECK(told == words{"one watch-list", "two watch-list", "one list"}); // the third removed the second
     told.clear();
     const auto late = b.pods.observe(errors_of("late"));
     b.source->on_watch()->added("{}").added(pod("a", 1)).bookmark("2", true);
@@ -69,12 +69,12 @@ TEST_CASE("any number can observe an informer, each until it lets go", "[informe
     static_cast<void>(b.pods.observe(errors_of("after the end")));
 }
 
-TEST_CASE("observers that have gone leave nothing behind", "[informer]") {
+TEST_CASE("observers that are gone leave nothing behind", "[informer]") {
     bench b;
     const auto w = b.sync_with({pod("a", 1)}, 1);
     const auto rounds = [&b](int n) {
         for (int i = 0; i < n; ++i) static_cast<void>(b.pods.observe(informer_observer()));
-        return mallinfo2().uordblks; // nothing under the sanitizers
+        return mallinfo2().uordblks; // 0 under the sanitizers
     };
     const std::size_t before = rounds(100);
     CHECK(rounds(10'000) < before + 50'000);

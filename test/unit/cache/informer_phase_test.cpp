@@ -1,4 +1,4 @@
-// What an informer says of its phase, and when.
+// What an informer reports as its phase, and when.
 #include "informer_fixture.hpp"
 
 #include <catch2/generators/catch_generators.hpp>
@@ -11,7 +11,7 @@ using namespace informer;
 using namespace informer::testing;
 using namespace std::chrono_literals;
 
-TEST_CASE("watching is said when the first state can be read, and not as soon as it has come", "[informer]") {
+TEST_CASE("watching is reported once the first state can be read, not as soon as it has arrived", "[informer]") {
     const bool by_watch_list = GENERATE(true, false), fails_before = GENERATE(true, false),
                cut_at_once = GENERATE(true, false);
     bench b(informer_options().watch_list(by_watch_list));
@@ -66,13 +66,13 @@ TEST_CASE("an informer that is stopped while it fails does not say that it works
     CHECK(b.pods.status().next_attempt == std::chrono::system_clock::time_point());
 }
 
-TEST_CASE("who knows that the server is there again ends the wait for the next attempt", "[informer]") {
+TEST_CASE("retry_now() ends the wait for the next attempt", "[informer]") {
     bench b;
-    b.pods.retry_now(); // nothing is waited for
+    b.pods.retry_now(); // it does not wait for an attempt
     for (int i = 0; i < 4; ++i) b.source->on_watch_fail(failure(errc::connection_refused, "watch"));
     const auto w = b.source->on_watch();
     const auto waits_for = [&b] { return b.pods.status().next_attempt - b.clock->wall(); };
-    // Also as soon as it is told; and one attempt each, however often it is said.
+    // Also from the observer of the failure; and repeated calls in one turn make one attempt.
     bool at_once = false;
     const auto mine = b.pods.observe(informer_observer().on_error([&](std::string_view, const failure&) {
         if (std::exchange(at_once, false)) b.pods.retry_now();
@@ -89,7 +89,7 @@ TEST_CASE("who knows that the server is there again ends the wait for the next a
     b.pods.retry_now();
     b.settle();
     CHECK(b.pods.status().attempts == 4);
-    CHECK(waits_for() >= 6400ms); // as if it had been waited for
+    CHECK(waits_for() >= 6400ms); // as if each wait had been over
     b.pods.retry_now();
     w->bookmark("5", true);
     b.settle();
@@ -103,7 +103,7 @@ TEST_CASE("who knows that the server is there again ends the wait for the next a
     b.pods.retry_now();
 }
 
-TEST_CASE("who is told that an informer backs off is told until when, also where that is for ever", "[informer]") {
+TEST_CASE("an observer of a back-off is told until when it lasts, even if that is for ever", "[informer]") {
     const bool for_ever = GENERATE(false, true);
     informer_options options;
     if (for_ever)

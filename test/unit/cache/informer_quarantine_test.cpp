@@ -57,7 +57,8 @@ TEST_CASE("X7 a nameless object that comes once a second does not fill the log",
     CHECK(said() < 20);
 }
 
-TEST_CASE("X7 what a relist brings again is not logged again, what is new or was good meanwhile is", "[informer]") {
+TEST_CASE("X7 a bad object that a relist brings again is not logged again, unless it was good meanwhile",
+          "[informer]") {
     bench b(informer_options().watch_list(false));
     const auto bad = [](const std::string& name) {
         return R"({"metadata":{"namespace":"default","name":")" + name + R"("},"spec":})";
@@ -97,7 +98,7 @@ TEST_CASE("X7 what a relist brings again is not logged again, what is new or was
     CHECK(b.pods.status().quarantined == 100);
 }
 
-TEST_CASE("X7 what is repeated neither clears a younger bad object nor is taken for one", "[informer]") {
+TEST_CASE("X7 a repetition neither clears a newer bad object nor counts as one", "[informer]") {
     bench b;
     auto events = b.pods.subscribe();
     const auto w = b.sync_with({pod("a", 5)}, 5);
@@ -124,7 +125,7 @@ TEST_CASE("X7 what is repeated neither clears a younger bad object nor is taken 
     CHECK(read_all(events) == words{"~a:10", "-a:12?"});
 }
 
-TEST_CASE("a deletion whose object cannot be read deletes all the same", "[informer]") {
+TEST_CASE("a deletion whose object cannot be read still deletes", "[informer]") {
     bench b;
     auto events = b.pods.subscribe();
     const auto w = b.sync_with({pod("a", 1)}, 5);
@@ -135,7 +136,7 @@ TEST_CASE("a deletion whose object cannot be read deletes all the same", "[infor
     CHECK(b.pods.snapshot().size() == 0);
 }
 
-TEST_CASE("a deletion that does not say of what is found by a list", "[informer]") {
+TEST_CASE("a deletion that does not name its object is found by a list", "[informer]") {
     bench b(informer_options().watch_list(false));
     auto events = b.pods.subscribe();
     b.source->on_list(list_of({pod("a", 1), pod("b", 2)}, "5"));
@@ -154,14 +155,14 @@ TEST_CASE("a deletion that does not say of what is found by a list", "[informer]
     CHECK(read_all(events) == words{"-a:1?#"});
     CHECK(b.pods.status().quarantined == 0);
     CHECK(b.source->calls()[b.source->calls().size() - 2].list.resource_version_.empty()); // the newest state
-    // What it cannot read of an object that is there does not make it ask anew.
+    // A change that cannot be read, unlike a deletion, does not make the informer list again.
     again->modified(nameless);
     b.settle();
     CHECK(b.source->lists() == 2);
     CHECK(b.pods.status().quarantined == 1);
 }
 
-TEST_CASE("WL7 a deletion amid the initial events that does not say of what begins them anew", "[informer]") {
+TEST_CASE("WL7 a deletion amid the initial events that does not name its object begins them anew", "[informer]") {
     bench b;
     auto events = b.pods.subscribe();
     const auto w = b.source->on_watch();
@@ -175,7 +176,7 @@ TEST_CASE("WL7 a deletion amid the initial events that does not say of what begi
     CHECK(read_all(events) == words{"+b:2!"});
 }
 
-TEST_CASE("bad objects in a relist: what may be there is not deleted", "[informer]") {
+TEST_CASE("bad objects in a relist: an object that may still exist is not deleted", "[informer]") {
     bench b(informer_options().watch_list(false));
     auto events = b.pods.subscribe();
     b.source->on_list(list_of({pod("a", 1), pod("b", 2), pod("c", 3)}, "5"));
@@ -210,7 +211,7 @@ TEST_CASE("bad objects in a relist: what may be there is not deleted", "[informe
         CHECK(b.pods.snapshot().size() == 3);
         CHECK(b.pods.status().quarantined == 1);
         CHECK(b.pods.status().unproven == 2);
-        SECTION("so it is listed again, later each time, until a list tells") {
+        SECTION("so it is listed again, later each time, until a list proves what is gone") {
             b.source->on_list(list_of({R"({"metadata":)", pod("b", 2), pod("c", 3)}, "10"));
             b.source->on_watch();
             b.pass(1min);
@@ -254,7 +255,7 @@ TEST_CASE("bad objects of a page that broke and was asked for again do not count
     CHECK(b.pods.status().quarantined == 0);
 }
 
-TEST_CASE("WL6 bad objects before the end bookmark: what comes later of the same key counts", "[informer]") {
+TEST_CASE("WL6 bad objects before the end bookmark: the last event of a key counts", "[informer]") {
     bench b;
     auto events = b.pods.subscribe();
     const auto w = b.sync_with({pod("a", 1), pod("b", 2)}, 5);
@@ -295,7 +296,7 @@ TEST_CASE("WL6 bad objects before the end bookmark: what comes later of the same
     CHECK(b.source->lists() == 0);
 }
 
-TEST_CASE("X7 who observes is told of every bad object of a list, and why; the log of some and how many",
+TEST_CASE("X7 observers get every bad object of a list and the reason; the log gets some, and how many there are",
           "[informer]") {
     const auto told = std::make_shared<recording_sink>();
     asio::io_context context;
@@ -341,7 +342,7 @@ TEST_CASE("X7 all bad objects of a list are in quarantine, also those that statu
     const auto bad_one = [](int i) {
         return R"({"metadata":{"namespace":"default","name":"bad-)" + std::to_string(i) + R"("},"spec":})";
     };
-    const int many = 40; // more than are described
+    const int many = 40; // more than status() describes
     bench b(informer_options().watch_list(false));
     std::vector<std::string> items;
     for (int i = 0; i < many; ++i) items.push_back(bad_one(i));
@@ -358,7 +359,7 @@ TEST_CASE("X7 all bad objects of a list are in quarantine, also those that statu
     CHECK(b.pods.snapshot().size() == many);
 }
 
-TEST_CASE("X7 what was deleted is no longer in quarantine, also when it was never good", "[informer]") {
+TEST_CASE("X7 a deleted object is no longer in quarantine, even if it was never good", "[informer]") {
     bench b;
     const auto w = b.sync_with({pod("a", 1)}, 5);
     const std::string bad = R"({"metadata":{"namespace":"default","name":"x","resourceVersion":"7"},"spec":})";
@@ -374,7 +375,7 @@ TEST_CASE("X7 what was deleted is no longer in quarantine, also when it was neve
     b.settle();
     CHECK(b.pods.status().quarantined == 0);
     CHECK(b.pods.status().quarantine.empty());
-    w->deleted(bad); // of what nobody knows
+    w->deleted(bad); // of an unknown object
     b.settle();
     CHECK(b.pods.status().quarantined == 0);
 }
@@ -398,7 +399,7 @@ TEST_CASE("X7 bad objects without a name count once, by watch-list as by list", 
     }
 }
 
-TEST_CASE("X7 a bad object of a server that went back in time does not hide what comes of it later", "[informer]") {
+TEST_CASE("X7 a bad object of a server that went back in time does not hide the object's later events", "[informer]") {
     bench b(informer_options().watch_list(false));
     auto events = b.pods.subscribe();
     b.source->on_list(list_of({pod("x", 1000), pod("y", 1001)}, "1001"));
@@ -419,7 +420,7 @@ TEST_CASE("X7 a bad object of a server that went back in time does not hide what
         w->modified(pod("x", 510));
         b.settle();
         CHECK(read_all(events) == words{"~x:510"});
-        w->modified(pod("x", 509)); // and what repeats itself from now on is a repetition
+        w->modified(pod("x", 509)); // from now on an older version is a repetition
         b.settle();
         CHECK(read_all(events).empty());
         w->deleted(pod("x", 520));
@@ -450,7 +451,7 @@ TEST_CASE("X7 a bad object of a server that went back in time does not hide what
     }
 }
 
-TEST_CASE("X7 X14 what cannot be used moves the version of the cache all the same: who waits for it does not wait on",
+TEST_CASE("X7 X14 an event that cannot be used still moves the version of the cache, and so ends waits for it",
           "[informer]") {
     bench b;
     const auto w = b.sync_with({pod("a", 1), pod("b", 2)}, 5);
@@ -459,7 +460,7 @@ TEST_CASE("X7 X14 what cannot be used moves the version of the cache all the sam
     SECTION("a change") {
         w->modified(table);
     }
-    SECTION("a change that does not say of what") {
+    SECTION("a change that does not name its object") {
         w->modified(R"({"apiVersion":"v1","kind":"Pod","metadata":{"resourceVersion":"7"}})");
     }
     SECTION("a deletion") {

@@ -1,4 +1,4 @@
-// What an informer asks its source for, and what it says when an answer is cut.
+// What an informer asks its source for, and what it logs when an answer is cut.
 #include "informer_fixture.hpp"
 
 #include <catch2/generators/catch_generators.hpp>
@@ -14,7 +14,7 @@ using namespace informer;
 using namespace informer::testing;
 using namespace std::chrono_literals;
 
-TEST_CASE("what an informer's options say of its requests is in them", "[informer]") {
+TEST_CASE("an informer's requests carry what its options say", "[informer]") {
     bench b(
         informer_options().watch_list(false).any_version().page_size(7).labels("app=web").fields("spec.nodeName=n1"));
     b.source->on_list(list_of({pod("a", 1)}, "5"));
@@ -55,13 +55,13 @@ TEST_CASE("a stream that is cut now and then and resumed at once is logged once,
     for (int i = 0; i < 5; ++i) cut(errc::connection_lost, 10 + i);
     CHECK(told() == 1);
     CHECK(b.pods.status().last_error == errc::connection_lost);
-    cut(errc::body_idle_timeout, 20); // something else
+    cut(errc::body_idle_timeout, 20); // a different error
     CHECK(told() == 2);
     CHECK(b.note("a").empty());
     CHECK(b.source->watches() == 7);
 }
 
-TEST_CASE("a watch-list and the list in its place that are refused in turn are logged once each, not each time",
+TEST_CASE("if a watch-list and the list in its place are refused in turn, each is logged once, not each time",
           "[informer]") {
     const bool one_code = GENERATE(true, false);
     CAPTURE(one_code);
@@ -78,7 +78,7 @@ TEST_CASE("a watch-list and the list in its place that are refused in turn are l
     CHECK(b.log.count(log_level::warning) == 2);
 }
 
-TEST_CASE("a stream that is cut after two minutes of health is logged anew, and what cut the last one is forgotten",
+TEST_CASE("a cut after two minutes of health is logged anew, and the error of the previous cut is forgotten",
           "[informer]") {
     bench b;
     auto w = b.sync_with({pod("a", 1)}, 5);
@@ -106,7 +106,7 @@ TEST_CASE("a stream that is cut after two minutes of health is logged anew, and 
 }
 
 TEST_CASE(
-    "an error of the same kind is logged again where its words are others, once a minute, and not for its numbers",
+    "an error of the same kind is logged again if its words differ, at most once a minute, but not for other numbers",
     "[informer]") {
     bench b;
     const auto w = b.sync_with({pod("a", 1)}, 5);
@@ -139,7 +139,7 @@ TEST_CASE(
     CHECK_THAT(b.pods.status().last_error.what(), Catch::Matchers::ContainsSubstring("the database is full"));
 }
 
-TEST_CASE("a watch that has gone silent is given up for its bookmarks, also where they were first seen on it",
+TEST_CASE("a watch whose bookmarks have stopped is given up, even if it is the first one with bookmarks",
           "[informer]") {
     bench b;
     const auto w = b.sync_with({pod("a", 1)}, 1);

@@ -8,7 +8,7 @@ using namespace informer;
 using namespace informer::testing;
 using namespace std::chrono_literals;
 
-TEST_CASE("R19 a resync that is due before the first state is there is none, also while that is put into the cache",
+TEST_CASE("R19 a resync due before the first state is complete is skipped, even while it is put into the cache",
           "[informer]") {
     bench b;
     auto events = b.pods.subscribe(subscription_options().resync(2s));

@@ -25,8 +25,8 @@ failure gone() {
     return failure(std::move(s), "test");
 }
 
-/// A life with everything in it: a watch-list that breaks, a back-off, paging, following, a slow subscriber, a handler, a
-/// resync, a relist; and somebody who waits.
+/// A life with everything in it: a watch-list that breaks, a back-off, paging, following, a slow subscriber, a handler,
+/// a resync, a relist; and coroutines that wait for the informer.
 struct life {
     life()
         : clock(std::make_shared<manual_clock>()),
@@ -59,7 +59,7 @@ struct life {
         return r;
     }
 
-    /// One handler; when none is ready, the subscriber reads, then time passes. False at the end of the story.
+    /// Runs one handler; if none is ready, the subscriber reads, or else time passes. False at the end of the story.
     bool step() {
         context->restart();
         if (context->poll_one() != 0) return true;
@@ -98,14 +98,14 @@ int length_of_life() {
 
 } // namespace
 
-TEST_CASE("handlers and observers are let go when the informer has stopped, also those that own it",
+TEST_CASE("handlers and observers are released when the informer has stopped, even those that own it",
           "[informer][stop]") {
     for (const bool runs : {true, false}) {
         bench b;
         b.source->on_watch()->added(pod("a", 1)).bookmark("2", true);
         auto kept = std::make_shared<int>();
         const std::weak_ptr<int> there = kept;
-        // A component keeps what it was given for its handler, which owns the component.
+        // As in a component that keeps the handle of its handler, while the handler owns the component.
         const auto handle = b.pods.add_event_handler([mine = b.pods, kept](const object&, bool) {}, nullptr,
                                                      [kept](const object&, bool) {});
         b.pods.on_state_change([mine = b.pods, kept](const informer_status&) {});
@@ -126,7 +126,7 @@ TEST_CASE("handlers and observers are let go when the informer has stopped, also
     }
 }
 
-TEST_CASE("what is added to an informer that has stopped is not kept", "[informer][stop]") {
+TEST_CASE("handlers and observers added to an informer that has stopped are not kept", "[informer][stop]") {
     for (const bool runs : {true, false}) {
         bench b;
         b.source->on_watch()->bookmark("2", true);
@@ -145,7 +145,7 @@ TEST_CASE("what is added to an informer that has stopped is not kept", "[informe
     }
 }
 
-TEST_CASE("a handler that was removed is let go, and may add another as it goes", "[informer]") {
+TEST_CASE("a removed handler is released, and may add another one as it is destroyed", "[informer]") {
     bench b;
     std::shared_ptr<const std::string> seen;
     auto kept = std::shared_ptr<int>(new int(0), [&b, &seen](const int* i) { // NOLINT(modernize-make-shared)
@@ -161,7 +161,7 @@ TEST_CASE("a handler that was removed is let go, and may add another as it goes"
     kept.reset();
     const auto w = b.sync_with({pod("a", 1)}, 2);
     one.remove();
-    CHECK_FALSE(there.expired()); // it may be what is called at this moment
+    CHECK_FALSE(there.expired()); // it may be running at this moment
     w->added(pod("b", 3));
     b.settle();
     CHECK(there.expired());
@@ -189,11 +189,11 @@ TEST_CASE("an observer may drop the last handle of an informer that is stopped b
     CHECK(ended);
 }
 
-TEST_CASE("stopped amid the events of a relist: no mark says that they were all there", "[informer][stop]") {
+TEST_CASE("stopped amid the events of a relist: no sync mark says that they are complete", "[informer][stop]") {
     for (const auto policy : {overflow_policy::back_pressure, overflow_policy::coalesce}) {
         bench b(informer_options().watch_list(false));
         auto events = b.pods.subscribe(subscription_options().capacity(1).policy(policy).sync_marks());
-        // Who waits for room stops the others, too.
+        // A subscriber without room holds up the others, too.
         auto slow = b.pods.subscribe(subscription_options().capacity(1).policy(overflow_policy::back_pressure));
         b.source->on_list(list_of({pod("a", 1)}, "5"));
         const auto w = b.source->on_watch();
@@ -231,7 +231,7 @@ TEST_CASE("an informer whose run() was dropped before it began has stopped", "[i
     {
         task_group group(b.context.get_executor());
         group.spawn(b.pods.run());
-    } // which stops it
+    } // the group stops it
     b.settle();
     CHECK(told == "end not synced ");
     CHECK(b.pods.status().phase == informer_phase::stopped);
@@ -239,7 +239,7 @@ TEST_CASE("an informer whose run() was dropped before it began has stopped", "[i
     CHECK_FALSE(b.pods.subscribe().try_next());
 }
 
-TEST_CASE("an informer that goes without having stopped ends its subscriptions", "[informer][stop]") {
+TEST_CASE("an informer that is destroyed without having stopped ends its subscriptions", "[informer][stop]") {
     for (const bool ran : {false, true}) {
         asio::io_context elsewhere(1);
         std::optional<asio::io_context> context(1);
@@ -253,7 +253,7 @@ TEST_CASE("an informer that goes without having stopped ends its subscriptions",
         if (ran) asio::co_spawn(*context, pods->run(), [](std::exception_ptr) {});
         context->poll();
         source.reset();
-        if (!ran) pods.reset(); // it has its source still, which lives there
+        if (!ran) pods.reset(); // the informer still has its source, which lives in the context
         context.reset();
         pods.reset();
         elsewhere.restart();
@@ -263,7 +263,7 @@ TEST_CASE("an informer that goes without having stopped ends its subscriptions",
     }
 }
 
-TEST_CASE("an informer on a strand that was stopped outlives its context", "[informer][stop]") {
+TEST_CASE("a stopped informer on a strand may outlive its context", "[informer][stop]") {
     std::optional<asio::io_context> context(1);
     auto source = std::make_shared<scripted_list_watch>(context->get_executor());
     source->on_watch()->added(pod("a", 1)).bookmark("2", true);
@@ -326,7 +326,7 @@ TEST_CASE("G5 stopped after k handlers, for every k, run() ends and leaves no wo
             l.stop.emit(asio::cancellation_type::terminal);
         }
         l.context->restart();
-        // Nobody turns the clock and nobody reads any more.
+        // The clock stands still and nobody reads any more.
         l.context->run_for(5s);
         if (!l.context->stopped() || !l.ended) {
             FAIL("stopped after " << k << " of " << all

@@ -57,7 +57,7 @@ TEST_CASE("an object is found by its key, however that is written", "[informer]"
     CHECK(b.pods.get("default/a"));
     CHECK(b.pods.get(text));
     CHECK(b.pods.get(std::string_view(text)));
-    CHECK(b.pods.get({"default", "a"})); // no range of characters from the one to the other
+    CHECK(b.pods.get({"default", "a"})); // not a string from a pair of character pointers
     CHECK(b.pods.get(object_key("default", "a")));
     CHECK(b.pods.lister().get({"default", "a"}));
     CHECK(b.pods.lister().find("default/a"));
@@ -77,9 +77,9 @@ TEST_CASE("an object is found by its key, however that is written", "[informer]"
     }
 }
 
-TEST_CASE("who was there before the first list is told its objects in its order, also what goes meanwhile",
+TEST_CASE("a subscriber from before the first list gets the objects in list order, even those that go meanwhile",
           "[informer]") {
-    constexpr int n = 100; // longer than what is read ahead
+    constexpr int n = 100; // more than are read ahead
     const bool pages = GENERATE(false, true);
     bench b(informer_options().watch_list(false));
     auto events = b.pods.subscribe();
@@ -120,13 +120,13 @@ TEST_CASE("W1 a list of three pages yields every object once, then watches from 
     CHECK(w->taken());
 }
 
-TEST_CASE("W15 a continue token that expires: one list in one piece, no duplicates, nothing half", "[informer]") {
+TEST_CASE("W15 a continue token that expires: one list in one piece, no duplicates, no partial state", "[informer]") {
     bench b(informer_options().watch_list(false));
     auto events = b.pods.subscribe();
     b.source->on_list(list_of({pod("a", 1), pod("b", 2)}, "10", "t1"));
     b.start();
     CHECK_FALSE(b.pods.has_synced());
-    CHECK(b.pods.snapshot().size() == 0); // nothing half
+    CHECK(b.pods.snapshot().size() == 0); // no partial state
     list_script expired;
     expired.item(pod("phantom", 3)).fail(status_failure(410, "Expired"));
     b.source->on_list(expired);
@@ -207,7 +207,7 @@ TEST_CASE("W18 a server without watch-list is listed, and the source remembers",
     CHECK_FALSE(b.source->calls()[2].query.send_initial_events_);
     CHECK_FALSE(b.pods.status().last_error);
 
-    // Another informer of the same source does not try again.
+    // Another informer of the same source does not try a watch-list again.
     b.pods.stop();
     b.settle();
     shared_informer second(b.rt, b.source);
@@ -228,7 +228,7 @@ TEST_CASE("W3 a resumed watch does not ask for the initial events again", "[info
     REQUIRE(next->taken());
     CHECK_FALSE(b.source->calls()[1].query.send_initial_events_);
     CHECK(b.source->calls()[1].query.resource_version_ == "8");
-    // An overlap at the seam changes nothing and tells nothing.
+    // Events that the resumed watch repeats change nothing and are not reported.
     next->modified(pod("a", 8, "x")).added(pod("a", 1)).modified(pod("a", 9, "y"));
     b.settle();
     CHECK(read_all(events) == words{"~a:8", "~a:9"});
@@ -242,14 +242,14 @@ TEST_CASE("C3 the cache's content decides what an event means", "[informer]") {
     w->added(pod("a", 6, "x")).modified(pod("b", 7)).deleted(pod("nobody", 8)).modified(pod("b", 7));
     b.settle();
     CHECK(read_all(events) == words{"~a:6", "+b:7"});
-    CHECK(b.pods.snapshot().resource_version().str() == "8"); // X14: of what was ignored too
+    CHECK(b.pods.snapshot().resource_version().str() == "8"); // X14: ignored events count, too
     const auto s = b.pods.status();
     CHECK(s.events_added == 1);
     CHECK(s.events_modified == 2);
     CHECK(s.events_deleted == 1);
 }
 
-TEST_CASE("an old deletion does not take a younger object away", "[informer]") {
+TEST_CASE("an old deletion does not remove a newer object", "[informer]") {
     bench b;
     const auto w = b.sync_with({pod("a", 20)}, 20);
     w->deleted(pod("a", 10));
@@ -271,8 +271,7 @@ TEST_CASE("X3 a transform runs exactly once for each received object", "[informe
     CHECK(runs == 3);
 }
 
-TEST_CASE("a transform that takes resource versions out does not make a resumed watch repeat what was told",
-          "[informer]") {
+TEST_CASE("a transform that removes resource versions does not make a resumed watch repeat events", "[informer]") {
     decode_options d;
     d.transform_with([](boost::json::value& v) { v.as_object()["metadata"].as_object().erase("resourceVersion"); });
     bench b(informer_options().decode(d));
@@ -307,7 +306,7 @@ TEST_CASE("R19 X13 resync repeats every object to the subscriber that asked, not
     CHECK(read_all(resyncing) == words{"~a:6", "~b:2@"});
 }
 
-TEST_CASE("R19 who takes longer over a resync than its period lasts keeps no change away", "[informer]") {
+TEST_CASE("R19 a subscriber that takes longer over a resync than its period does not block changes", "[informer]") {
     bench b;
     const auto w = b.sync_with({pod("a", 1), pod("b", 2), pod("c", 3)}, 5);
     auto slow = b.pods.subscribe(subscription_options().capacity(1).policy(overflow_policy::back_pressure).resync(1s));
@@ -326,7 +325,7 @@ TEST_CASE("R19 who takes longer over a resync than its period lasts keeps no cha
     CHECK(b.pods.get("default/a").resource_version().str() == "6");
 }
 
-TEST_CASE("R19 a resync period of for ever never comes", "[informer]") {
+TEST_CASE("R19 the longest resync period never ends", "[informer]") {
     bench b;
     auto events = b.pods.subscribe(subscription_options().resync(std::chrono::seconds::max()));
     b.sync_with({pod("a", 1)}, 5);
@@ -410,7 +409,8 @@ TEST_CASE("listers and snapshots outlive the informer", "[informer]") {
     CHECK(snapshot.size() == 1);
 }
 
-TEST_CASE("a relist of 20,000 unchanged objects is published once and tells nobody anything", "[informer]") {
+TEST_CASE("a relist of 20,000 objects, one of them changed, is published once and reports only that one",
+          "[informer]") {
     constexpr int n = 20'000;
     bench b(informer_options().watch_list(false).page_size(0));
     auto events = b.pods.subscribe(subscription_options().sync_marks());
@@ -454,10 +454,10 @@ TEST_CASE("a relist of 20,000 unchanged objects is published once and tells nobo
     CHECK(after.objects == n);
     CHECK(after.pool.node_bytes <= before.pool.node_bytes + 4096);
     CAPTURE(longest);
-    CHECK(longest < std::chrono::milliseconds(200)); // debug build; 5 ms is the benchmark's
+    CHECK(longest < std::chrono::milliseconds(200)); // debug build; the benchmark requires 5 ms
 }
 
-TEST_CASE("S20 after a relist that shrinks the cache the memory is given back, and nobody is told", "[informer]") {
+TEST_CASE("S20 after a relist that shrinks the cache the memory is given back, without any event", "[informer]") {
     bench b(informer_options().watch_list(false).page_size(0));
     std::vector<std::string> objects;
     for (int i = 0; i < 4000; ++i) {
@@ -478,7 +478,7 @@ TEST_CASE("S20 after a relist that shrinks the cache the memory is given back, a
     b.pass(5s);
     auto events = b.pods.subscribe();
     read_all(events);
-    next->bookmark("21"); // the next batch finds what died
+    next->bookmark("21"); // the next batch finds the dead objects
     b.settle();
     const auto small = b.pods.status();
     CAPTURE(full.pool.bytes, small.pool.bytes, small.pool.generations);
@@ -486,7 +486,7 @@ TEST_CASE("S20 after a relist that shrinks the cache the memory is given back, a
     CHECK(small.pool.bytes < full.pool.bytes / 3);
     CHECK(read_all(events).empty());
     CHECK(b.note("p7").size() == 302);
-    // And what comes then meets its predecessors in the new generation.
+    // And later versions meet their predecessors in the new generation.
     next->modified(pod("p7", 30, "x"));
     b.settle();
     CHECK(read_all(events) == words{"~p7:30"});
@@ -494,7 +494,7 @@ TEST_CASE("S20 after a relist that shrinks the cache the memory is given back, a
     CHECK(b.pods.status().pool.generations == 1);
 }
 
-TEST_CASE("an object that changed without a new version, or without any, has changed", "[informer]") {
+TEST_CASE("an object with new content but the same version, or none, counts as changed", "[informer]") {
     bench b;
     auto events = b.pods.subscribe();
     const std::string plain =
@@ -513,7 +513,7 @@ TEST_CASE("an object that changed without a new version, or without any, has cha
     CHECK(read_all(events).empty());
 }
 
-TEST_CASE("where lists have no version the cache's version goes with its objects, also down", "[informer]") {
+TEST_CASE("if lists have no version, the cache's version follows its objects, downwards, too", "[informer]") {
     bench b(informer_options().watch_list(false));
     auto w = b.source->on_watch();
     const auto relist = [&b, &w](list_script next) {
@@ -530,13 +530,13 @@ TEST_CASE("where lists have no version the cache's version goes with its objects
     relist(list_of({pod("a", 7)}, ""));
     CHECK(b.pods.snapshot().size() == 1);
     CHECK(b.pods.snapshot().resource_version().str() == "7");
-    relist(list_of({pod("a", 2)}, "")); // it counts from the beginning again
+    relist(list_of({pod("a", 2)}, "")); // the server counts from the beginning again
     CHECK(b.pods.snapshot().resource_version().str() == "2");
-    relist(list_of({pod("a", 1)}, "1")); // and now its lists have one
+    relist(list_of({pod("a", 1)}, "1")); // and now lists have a version
     CHECK(b.pods.snapshot().resource_version().str() == "1");
 }
 
-TEST_CASE("an informer of metadata only asks for it each time and keeps nothing else", "[informer]") {
+TEST_CASE("an informer of metadata only asks for that in each request and keeps nothing else", "[informer]") {
     bench b(informer_options().metadata_only());
     b.source->on_watch()->fail(failure(errc::invalid, "no watch-list"));
     b.source->on_list(list_script().item(pod("a", 1, "note")).version("1"));

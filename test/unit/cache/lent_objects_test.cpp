@@ -32,7 +32,7 @@ unsigned number(const object& o) {
 
 } // namespace
 
-TEST_CASE("lent objects: of a list that is about to go an object is on its own") {
+TEST_CASE("lent objects: an object taken from a temporary list is an owning handle") {
     auto cache = filled(3);
     static_assert(std::is_same_v<decltype(cache->snapshot().list()[0]), object>);
     static_assert(std::is_same_v<decltype(cache->snapshot().list().front()), object>);
@@ -47,7 +47,7 @@ TEST_CASE("lent objects: of a list that is about to go an object is on its own")
     CHECK(last.name().starts_with("pod-"));
 }
 
-TEST_CASE("lent objects: it keeps what it lists when cache and snapshot are gone") {
+TEST_CASE("lent objects: a list keeps its objects when cache and snapshot are gone") {
     auto cache = filled(100);
     const lent_objects all = cache->snapshot().list();
     const lent_objects indexed = cache->snapshot().by_index("node", "n1");
@@ -66,7 +66,7 @@ TEST_CASE("lent objects: it keeps what it lists when cache and snapshot are gone
     }
 }
 
-TEST_CASE("lent objects: listing counts no object, and a list that goes takes no count") {
+TEST_CASE("lent objects: neither making nor destroying a list changes the objects' reference counts") {
     const auto cache = filled(100);
     const object one = cache->snapshot().get("ns/pod-7");
     const auto count = [&] { return one.root()->count.load(); };
@@ -84,7 +84,7 @@ TEST_CASE("lent objects: listing counts no object, and a list that goes takes no
     REQUIRE(count() == before);
 }
 
-TEST_CASE("lent objects: handles taken from it live on their own") {
+TEST_CASE("lent objects: handles taken from a list live on their own") {
     auto cache = filled(20);
     std::vector<object> own = cache->snapshot().list();
     const object first = cache->snapshot().list().front();
@@ -118,7 +118,7 @@ TEST_CASE("lent objects: copied, moved, assigned and thinned out like a vector")
     REQUIRE(a.empty());
 }
 
-TEST_CASE("snapshot: find lends what get gives") {
+TEST_CASE("snapshot: find lends the object that get returns") {
     const auto cache = filled(300);
     const cache_snapshot now = cache->snapshot();
     for (int i = 0; i < 300; ++i) {

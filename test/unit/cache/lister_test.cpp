@@ -91,7 +91,7 @@ TEST_CASE("lister: by the key that a reconciler gets, whatever its name looks li
     message_of([&] { all.find(object_key("a", "p")); }, errc::not_synced);
 }
 
-TEST_CASE("lister: within one namespace a name that has a slash is found by itself, before a key that reads the same") {
+TEST_CASE("lister: within one namespace an object whose name has a slash comes before a key that reads the same") {
     const auto source = filled();
     source->cache.put(make_pod("a", "b/c", "5"));
     source->cache.put(make_pod("a", "a/q", "6"));

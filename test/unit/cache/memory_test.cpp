@@ -45,7 +45,7 @@ public:
     }
 
     std::shared_ptr<scripted_list_watch> scripted;
-    unsigned changed = 0; ///< each so many-th pod has changed since the last list
+    unsigned changed = 0; ///< every n-th pod has changed since the last list; 0: none
     unsigned revision = 0;
     document_pool* pool = nullptr;
 
@@ -116,7 +116,7 @@ struct scene {
     std::shared_ptr<watch_script> watch;
 };
 
-/// Nothing under the sanitizers.
+/// 0 under the sanitizers.
 std::uint64_t on_the_heap() {
     const auto all = mallinfo2();
     return all.uordblks + all.hblkhd;
@@ -153,7 +153,7 @@ void relists_of(unsigned n) {
     }
 }
 
-/// Rounds of changes to every object; what is held after each.
+/// Rounds of changes to every object. Checks what is held after each.
 void churn(unsigned n, unsigned events) {
     constexpr unsigned rounds = 5;
     bench b(informer_options().watch_list(false).page_size(0));
@@ -201,7 +201,7 @@ TEST_CASE("memory under churn does not grow from round to round, 5,000 pods", "[
     churn(5'000, 20'000);
 }
 
-TEST_CASE("what readers drop is freed within a minute, also where nothing comes", "[informer][memory]") {
+TEST_CASE("what readers drop is freed within a minute, even if no event comes", "[informer][memory]") {
     bench b;
     const auto w = b.sync_with({}, 5);
     for (int i = 0; i < 2000; ++i)
@@ -218,13 +218,13 @@ TEST_CASE("what readers drop is freed within a minute, also where nothing comes"
         CHECK(b.pods.status().pool.node_bytes > before / 2);
     }
     b.settle();
-    CHECK(b.pods.status().pool.node_bytes > before / 2); // nobody looked yet
+    CHECK(b.pods.status().pool.node_bytes > before / 2); // not looked for yet
     b.pass(1min);
     CHECK(b.pods.status().pool.node_bytes < before / 10);
-    CHECK(b.pods.status().bookmarks == 0); // what was sent through the queue is none
+    CHECK(b.pods.status().bookmarks == 0); // what the informer itself sent through the queue does not count
 }
 
-TEST_CASE("who has unsubscribed is let go within a minute, also where nothing comes", "[informer][memory]") {
+TEST_CASE("a closed subscription is released within a minute, even if no event comes", "[informer][memory]") {
     bench b;
     bool synced = true;
     subscription_options options;
@@ -232,18 +232,18 @@ TEST_CASE("who has unsubscribed is let go within a minute, also where nothing co
     SECTION("of an informer in sync") {
         b.sync_with({pod("a", 1)}, 5);
     }
-    SECTION("while all wait for another one") {
+    SECTION("while all subscribers wait for another one") {
         slow = b.pods.subscribe(subscription_options().capacity(4).policy(overflow_policy::back_pressure).name("slow"));
         const auto w = b.sync_with({}, 5);
         for (int i = 0; i < 100; ++i) w->modified(pod("a", 10 + i));
         b.settle();
         REQUIRE(b.pods.status().held_up_by == "subscription slow");
     }
-    SECTION("who wanted a resync in the evening") {
+    SECTION("with a resync due hours later") {
         b.sync_with({pod("a", 1)}, 5);
         options.resync(10h);
     }
-    SECTION("of one that never was") {
+    SECTION("of an informer that never was in sync") {
         synced = false;
         b.start();
     }
@@ -258,7 +258,7 @@ TEST_CASE("who has unsubscribed is let go within a minute, also where nothing co
     CHECK(on_the_heap() < before + 1'000'000);
 }
 
-TEST_CASE("a handler that was removed is let go within a minute, also where nothing comes", "[informer][memory]") {
+TEST_CASE("a removed handler is released within a minute, even if no event comes", "[informer][memory]") {
     bench b;
     b.sync_with({pod("a", 1)}, 5);
     auto held = std::make_shared<int>(0);
@@ -273,8 +273,7 @@ TEST_CASE("a handler that was removed is let go within a minute, also where noth
     CHECK(left.expired());
 }
 
-TEST_CASE("who keeps a handler's handle keeps nothing of the cache of an informer that has stopped",
-          "[informer][memory]") {
+TEST_CASE("a handler's handle keeps nothing of the cache of an informer that has stopped", "[informer][memory]") {
     asio::io_context context(1);
     runtime rt(context.get_executor());
     const std::uint64_t before = on_the_heap();
@@ -297,16 +296,16 @@ TEST_CASE("who keeps a handler's handle keeps nothing of the cache of an informe
         CHECK(told < 20'000);
     }
     CHECK(on_the_heap() < before + 200'000);
-    handle->remove(); // it may still be said
+    handle->remove(); // it may still be called
     handle->remove();
 }
 
-TEST_CASE("after many deletions what lives is moved together, while others have turns of the executor",
+TEST_CASE("after many deletions live objects are moved together, while other work has turns of the executor",
           "[informer][memory]") {
     constexpr unsigned n = 8000;
     scene s(n);
     const std::uint64_t before = s.pods.status().pool.bytes;
-    std::uint64_t held = before, most = 0; // that one turn has made
+    std::uint64_t held = before, most = 0; // most: bytes that one turn added
     std::uint64_t peak = before;           // old and new together
     const auto settle = [&] {
         s.settle([&] {
@@ -326,10 +325,10 @@ TEST_CASE("after many deletions what lives is moved together, while others have 
     CHECK(s.source->pool->statistics().bytes < before * 2 / 3);
     CHECK(most < before / 6); // a third of what is moved
     CAPTURE(before, peak);
-    CHECK(peak < before * 9 / 5); // what is moved is three quarters of it, and the last of the old goes at the end
+    CHECK(peak < before * 9 / 5); // three quarters of it are moved, and the last of the old is freed at the end
 }
 
-TEST_CASE("what lives is moved together once a minute at most", "[informer][memory]") {
+TEST_CASE("live objects are moved together once a minute at most", "[informer][memory]") {
     scene s(8000);
     const auto bytes_after_deletions = [&] {
         s.delete_every_second();
@@ -346,10 +345,10 @@ TEST_CASE("what lives is moved together once a minute at most", "[informer][memo
     CHECK(bytes_after_deletions() < moved * 4 / 5);
 }
 
-TEST_CASE("what lives is not moved away from those who keep it too", "[informer][memory]") {
+TEST_CASE("live objects that others keep, too, are not moved", "[informer][memory]") {
     constexpr unsigned n = 6000;
     scene s(n);
-    // As a controller may that compares each state with the last.
+    // Like a controller that compares each state with the last one.
     std::map<object_key, object> last;
     const auto keep = [&](const object& o) { last.insert_or_assign(o.key(), o); };
     s.pods.add_event_handler([&](const object& o, bool) { keep(o); }, [&](const object&, const object& o) { keep(o); },
@@ -376,7 +375,8 @@ TEST_CASE("what lives is not moved away from those who keep it too", "[informer]
 TEST_CASE("a large object that waits while others are moved is moved after them, in slices too", "[informer][memory]") {
     scene s(26'000, 20'000);
     const object_key large_one = s.pods.snapshot().list().front().key();
-    // All events are decoded while the first one is stuck. The object comes behind a batch that makes them move, when few others wait.
+    // All events are decoded while the first one is stuck. The large object comes behind a batch that starts the move,
+    // when few others wait.
     subscription stuck = s.pods.subscribe(subscription_options().policy(overflow_policy::back_pressure).capacity(1));
     unsigned gone = 0;
     s.pods.snapshot().for_each([&](const object& o) {
@@ -390,7 +390,7 @@ TEST_CASE("a large object that waits while others are moved is moved after them,
     s.settle();
     REQUIRE(s.pods.snapshot().size() > 25'900);
     stuck.close();
-    std::uint64_t held = s.source->pool->statistics().node_bytes, most = 0; // that one turn has made
+    std::uint64_t held = s.source->pool->statistics().node_bytes, most = 0; // most: bytes that one turn added
     bool moves = false;
     s.settle([&] {
         const auto now = s.source->pool->statistics();

@@ -13,7 +13,7 @@ using namespace indexer_test;
 
 namespace {
 
-/// Many objects, some of which are by themselves under their value of an index.
+/// Puts many objects, each of which is alone under its value of one of the indexes.
 void fill(indexer& cache, int objects, int version) {
     for (int i = 0; i < objects; ++i) {
         const std::string name = "p" + std::to_string(i);
@@ -30,7 +30,7 @@ std::vector<std::string> by_namespace(const object& o) {
 
 } // namespace
 
-TEST_CASE("past state: what nobody holds any more is freed in steps, objects and indexes") {
+TEST_CASE("past state: objects and indexes that nobody holds any more are freed in steps") {
     constexpr int n = 5000;
     indexer cache(1);
     cache.add_index("name", by_name);
@@ -64,7 +64,7 @@ TEST_CASE("past state: what a reader still holds stays as it is") {
     CHECK(old.step(1));
     CHECK(reader.by_index("namespace", "ns").size() == n);
     CHECK(reader.get(object_key("ns", "p7")).resource_version().str() == "1");
-    // And the one that is still shown.
+    // So does the state that is still published.
     detail::past_state shown(cache.snapshot());
     CHECK(shown.step(1));
     CHECK(cache.snapshot().size() == n);
@@ -109,7 +109,7 @@ TEST_CASE("past state: readers on threads keep what they read while the writer f
         for (const object& o : all) REQUIRE(o.root()->count.load() <= 3); // ours, the cache's, its index's
 }
 
-TEST_CASE("past state: what was collected beside it goes too") {
+TEST_CASE("past state: another map that was added to it is freed, too") {
     const auto traits = detail::object_traits{1};
     detail::object_map collected(traits);
     const object o = make_pod("ns", "a", "1", "u");

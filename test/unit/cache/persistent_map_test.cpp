@@ -35,7 +35,7 @@ struct good_traits {
     bool equal(const number& n, int key) const noexcept { return n.key == key; }
     bool equal(const number& a, const number& b) const noexcept { return a.key == b.key; }
 };
-// Three hashes in all, which differ in the highest bits that are looked at only.
+// Three hashes in all, which differ only in the highest bits that the map uses.
 struct colliding_traits : good_traits {
     std::uint64_t hash(int key) const noexcept { return static_cast<std::uint64_t>(key % 3) << 38; }
     std::uint64_t hash(const number& n) const noexcept { return hash(n.key); }
@@ -46,7 +46,7 @@ struct deep_traits : good_traits {
     std::uint64_t hash(const number& n) const noexcept { return hash(n.key); }
 };
 
-// All in one place of the first two levels, where nodes are split by the bits that are kept of a hash.
+// All keys in one place of the first two levels; below, nodes are split by the bits that they keep of each hash.
 struct crowded_traits : good_traits {
     std::uint64_t hash(int key) const noexcept { return spread(key) << 10; }
     std::uint64_t hash(const number& n) const noexcept { return hash(n.key); }
@@ -150,7 +150,7 @@ TEST_CASE("persistent map of 200,000 entries: bytes are counted exactly down to 
     for (int i = 0; i < 200'000; i += 2) REQUIRE(m.erase(i));
     REQUIRE(m.bytes() < bytes);
     for (int i = 0; i < 200'000; i += 2) m.put(number{i, i});
-    REQUIRE(m.bytes() < bytes + bytes / 8); // one content, but for what is free in the nodes
+    REQUIRE(m.bytes() < bytes + bytes / 8); // the same content, except for free room in the nodes
     for (int i = 0; i < 200'000; ++i) REQUIRE(m.erase(i));
     REQUIRE(m.empty());
     REQUIRE(m.bytes() == 0);
@@ -259,26 +259,26 @@ TEST_CASE("persistent map: what nobody needs is freed a little at a time, and wh
     map::remains r;
     CHECK(r.empty());
     r.begin(std::move(m));
-    std::size_t steps = 0, leaves = 0;
+    std::size_t leaves = 0;
     while (!r.empty()) {
         const std::size_t used = r.step(budget, [&](const number&) { ++leaves; });
-        REQUIRE(used <= budget + 65); // a bucket is not left half full
-        ++steps;
+        REQUIRE(used <= budget + 65); // a bucket is not left half freed
     }
-    CHECK(leaves <= 100 * 65); // what only it had: `third` has the rest
+    CHECK(leaves <= 100 * 65); // those that only `m` had: `third` has the rest
     CHECK(contents(other) == expected);
     CHECK(contents(third) == expected_third);
 
     leaves = 0;
+    std::size_t steps = 0;
     r.begin(std::move(third));
-    for (steps = 0; r.step(budget, [&](const number&) { ++leaves; }) != 0; ++steps) {
+    for (; r.step(budget, [&](const number&) { ++leaves; }) != 0; ++steps) {
     }
     CHECK(leaves >= 10'000);
     CHECK(steps >= leaves / (budget + 65));
     CHECK(contents(other) == expected);
 }
 
-TEST_CASE("persistent map: what is left of one that was to be freed goes with who frees it") {
+TEST_CASE("persistent map: the rest of a map that is being freed goes with the object that frees it") {
     struct shared_traits {
         std::uint64_t hash(const std::shared_ptr<int>& p) const noexcept { return spread(*p); }
         bool equal(const std::shared_ptr<int>& a, const std::shared_ptr<int>& b) const noexcept { return *a == *b; }
@@ -299,7 +299,7 @@ TEST_CASE("persistent map: what is left of one that was to be freed goes with wh
     for (const auto& p : all) REQUIRE(p.use_count() == 1);
 }
 
-TEST_CASE("persistent map: bits are counted without an instruction for it as with one") {
+TEST_CASE("persistent map: bits are counted alike with and without an instruction for that") {
     std::mt19937 random(4);
     for (int i = 0; i < 10'000; ++i) {
         const auto x = static_cast<std::uint32_t>(random() & random());

@@ -1,4 +1,4 @@
-// What an informer promises beyond client-go, each promise a test of its name (docs/promises.md).
+// What an informer promises beyond client-go; each test bears the name of its promise (docs/promises.md).
 #include "informer_fixture.hpp"
 
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -89,7 +89,7 @@ TEST_CASE("completeness: a reader sees the whole old or the whole new state acro
             }
         }
     });
-    // Step by step, and looking after each step, so that what is between two of them is seen without luck too.
+    // Step by step, with a look after each one, so that a mixture between two steps is also seen without luck.
     b.context.restart();
     int steps = 0;
     while (b.context.poll_one() != 0) {
@@ -151,7 +151,6 @@ TEST_CASE("order: events come in stream order, and the cache holds them before t
     CHECK(seen.size() == expected.size());
     CHECK(seen == expected);
     CHECK(ahead);
-    (void)h;
 }
 
 TEST_CASE("bounded and lossless: a slow subscriber coalesces and ends in the final state", "[informer][promise]") {
@@ -223,7 +222,7 @@ TEST_CASE("late subscribers: nothing missed, nothing twice, at whatever moment t
         b.context.restart();
         for (int k = 0; k < moment; ++k) {
             if (b.context.poll_one() == 0) {
-                stalling.try_next(); // lets it go on
+                stalling.try_next(); // lets the informer go on
                 b.context.restart();
                 if (b.context.poll_one() == 0 && w->pending() == 0) behind_everything = true;
             }
@@ -276,7 +275,7 @@ TEST_CASE("unsubscribing: no delivery afterwards", "[informer][promise]") {
     b.settle();
     CHECK_FALSE(s.try_next());
     CHECK(calls == 3);
-    h.remove(); // again: nothing
+    h.remove(); // the second call does nothing
 }
 
 TEST_CASE("sync is per subscription", "[informer][promise]") {
@@ -359,7 +358,7 @@ TEST_CASE("sync can fail: synced() of a subscription says which informer ended a
     b.settle();
     CHECK(waiting->code == errc::stopped);
     auto late = b.pods.subscribe(subscription_options().name("mine"));
-    for (const auto& told : {waiting, spawn(b, mine.synced()), spawn(b, late.synced())}) { // and whoever asks later
+    for (const auto& told : {waiting, spawn(b, mine.synced()), spawn(b, late.synced())}) { // also if asked later
         CHECK_THAT(told->what, ContainsSubstring("subscription mine") && ContainsSubstring("the pods") &&
                                    ContainsSubstring("user x cannot list pods"));
     }
@@ -391,7 +390,7 @@ TEST_CASE("read your writes: a new epoch ends the wait", "[informer][promise]") 
     const auto w = b.sync_with({pod("a", 50), pod("b", 51), pod("c", 52)}, 100);
     read_all(events);
     const auto waiting = spawn(b, b.pods.wait_until(resource_version("200"), 1h));
-    w->bookmark("90"); // behind what was seen
+    w->bookmark("90"); // below the last version seen
     list_script check;
     check.version("70");
     b.source->on_list(check);
@@ -429,7 +428,7 @@ TEST_CASE("nothing hides: status tells when the server last showed that the cach
     b.settle();
     CHECK(behind_for() == 0s);
 
-    // Neither attempts that fail, nor a watch that opens and says nothing, nor a 410 do.
+    // Neither a failed attempt, nor a watch that opens and stays silent, nor a 410 shows it.
     b.source->on_watch_fail(failure(errc::connection_refused, "watch pods"));
     auto silent = b.source->on_watch();
     silent->open();
@@ -443,7 +442,7 @@ TEST_CASE("nothing hides: status tells when the server last showed that the cach
     CHECK(behind_for() == 20s);
     again->added(pod("a", 9));
     b.settle();
-    CHECK(behind_for() == 20s); // not all of it is there
+    CHECK(behind_for() == 20s); // the new state is not complete
     again->bookmark("10", true);
     b.settle();
     CHECK(behind_for() == 0s);
@@ -489,7 +488,7 @@ TEST_CASE("nothing hides: status tells the phase, the last error with the server
     w = b.source->on_watch();
     w->bookmark("10").open();
     for (int i = 0; i < 3; ++i) b.pass(1min);
-    w->added(pod("z", 99)); // whichever watch or fetch it got: it is alive
+    w->added(pod("z", 99)); // whichever watch or fetch gets this: the informer is alive
     b.settle();
     b.pods.stop();
     b.settle();
@@ -525,7 +524,7 @@ TEST_CASE("nothing hides: a removed resource parks the informer until it is back
     CHECK(b.pods.snapshot().size() == 1);
 }
 
-TEST_CASE("typed events: what a relist reveals is said to be so", "[informer][promise]") {
+TEST_CASE("typed events: events that a relist reveals say so", "[informer][promise]") {
     bench b;
     auto events = b.pods.subscribe(subscription_options().sync_marks());
     const auto w = b.sync_with({pod("a", 1), pod("b", 2), pod("c", 3)}, 5);
@@ -553,20 +552,21 @@ TEST_CASE("typed events: a key whose uid changed is deleted and added", "[inform
     CHECK(read_all(events) == words{"-a:6?#", "+a:8#"});
 }
 
-TEST_CASE("completeness: a watch that tells nothing of a deletion has the state fetched again", "[informer][promise]") {
+TEST_CASE("completeness: a watch that misses a deletion makes the informer fetch the state again",
+          "[informer][promise]") {
     bench b;
     auto events = b.pods.subscribe();
     const auto w = b.sync_with({pod("a", 1, "", "u1"), pod("b", 2)}, 5);
     read_all(events);
-    SECTION("another object has taken the place of one") {
+    SECTION("another object has taken the place of ours") {
         w->modified(pod("a", 7, "", "u2"));
         b.settle();
         CHECK(read_all(events) == words{"-a:1?", "+a:7"});
     }
-    SECTION("another object than the one that is there was deleted") {
+    SECTION("an object other than the cached one was deleted") {
         w->deleted(pod("a", 7, "", "u2"));
         b.settle();
-        const auto gone = events.try_next(); // ours: of the other one nobody has heard
+        const auto gone = events.try_next(); // ours: the other one was never reported
         REQUIRE(gone);
         CHECK(gone->kind == event_kind::deleted);
         CHECK_FALSE(gone->final_state_known);
@@ -576,7 +576,7 @@ TEST_CASE("completeness: a watch that tells nothing of a deletion has the state 
     }
     b.source->on_watch()->added(pod("a", 8, "", "u3")).bookmark("9", true); // b is gone, too
     CHECK(b.pods.snapshot().size() >= 1);
-    b.pass(2s); // within two
+    b.pass(2s); // within two seconds
     b.settle();
     CHECK(b.pods.snapshot().size() == 1);
     CHECK(b.pods.status().relists == 1);

@@ -40,7 +40,7 @@ TEST_CASE("published: readers see what was stored last, and what they hold stays
     REQUIRE(p.waits() == 0);
 }
 
-TEST_CASE("published: a state goes as soon as it is replaced and nobody holds it") {
+TEST_CASE("published: a state is freed as soon as it is replaced and nobody holds it") {
     auto state = number(1);
     const std::weak_ptr<const std::uint64_t> watched = state;
     numbers p(std::move(state));
@@ -70,7 +70,7 @@ TEST_CASE("published: readers stopped amid a read, each in another state, do not
     REQUIRE(p.waits() == 0);
 }
 
-TEST_CASE("published: with every slot taken the writer waits for one reader, and says so") {
+TEST_CASE("published: with every slot taken the writer waits for one reader, and counts that") {
     numbers p(number(0));
     std::deque<numbers::reading> stopped;
     for (std::uint64_t i = 0; i + 1 < numbers::slots; ++i) {

@@ -1,4 +1,4 @@
-// When a watch on which nothing comes any more is given up, by the bookmarks that came on it.
+// When a watch that has gone silent is given up, judged by the bookmarks that came on it.
 #include "reflector_machine.hpp"
 
 using namespace informer;
@@ -6,7 +6,7 @@ using namespace informer::testing;
 
 namespace {
 
-/// A bookmark a minute, so often.
+/// `n` bookmarks, one a minute.
 void bookmarks(machine& m, int n) {
     for (int i = 0; i < n; ++i) {
         m.pass(1min);
@@ -17,8 +17,7 @@ void bookmarks(machine& m, int n) {
 
 } // namespace
 
-TEST_CASE("a watch on which bookmarks came regularly, and now nothing does, is given up after two and a half of them "
-          "and resumed",
+TEST_CASE("a silent watch that had regular bookmarks is given up after two and a half intervals, and resumed",
           "[reflector]") {
     machine m;
     m.follow("20");
@@ -44,7 +43,7 @@ TEST_CASE("a watch on which bookmarks came regularly, and now nothing does, is g
     CHECK(m.r.deadline() > m.now);
 }
 
-TEST_CASE("where bookmarks stop for good, the watch is not given up for it again and again", "[reflector]") {
+TEST_CASE("if bookmarks stop for good, watches are not given up for that again and again", "[reflector]") {
     machine m;
     m.follow("20");
     bookmarks(m, 3);
@@ -61,12 +60,13 @@ TEST_CASE("where bookmarks stop for good, the watch is not given up for it again
     }
     CHECK(cuts >= 2);
     CHECK(cuts <= 3); // 150, 300, and perhaps 600 s: watches do not last longer
-    // They come again: so does the patience.
-    bookmarks(m, 2); // the first one 61 s after the beginning
+    // When they come again, the usual patience returns.
+    bookmarks(m, 2); // the first one 61 s after the watch began
     CHECK(m.r.deadline() == m.now + 150s);
 }
 
-TEST_CASE("where bookmarks stop for good, changes now and then do not make it ask again and again", "[reflector]") {
+TEST_CASE("if bookmarks stop for good, changes now and then do not make watches be given up again and again",
+          "[reflector]") {
     machine m;
     m.follow("20");
     bookmarks(m, 3);
@@ -86,7 +86,7 @@ TEST_CASE("where bookmarks stop for good, changes now and then do not make it as
     CHECK(cuts <= 3);
 }
 
-TEST_CASE("a watch is not given up because bookmarks come more seldom than they did", "[reflector]") {
+TEST_CASE("a watch is not given up because bookmarks come less often than before", "[reflector]") {
     machine m;
     m.follow("20");
     for (int i = 0; i < 5; ++i) { // a busy time
@@ -105,17 +105,18 @@ TEST_CASE("a watch is not given up because bookmarks come more seldom than they 
         if (m.watch_done(ended_by_us) == errc::body_idle_timeout) ++cuts;
         m.next();
         m.r.opened(m.now);
-        bookmark = m.now + 100s; // it counts from there, as kube-apiserver does
+        bookmark = m.now + 100s; // the interval counts from there, as in kube-apiserver
     }
     CHECK(cuts <= 1);
 }
 
-TEST_CASE("a watch that is shorter than two bookmarks is not given up before its first one", "[reflector]") {
+TEST_CASE("a watch that is shorter than two bookmark intervals is not given up before its first bookmark",
+          "[reflector]") {
     reflector_options o;
     o.watch_timeout_ = 60s;
     machine m(o);
     m.follow("20");
-    // kube-apiserver's: a minute after the beginning, and two seconds before the end.
+    // Like kube-apiserver's bookmarks: a minute after the beginning, and two seconds before the end.
     for (int watch = 0; watch < 5; ++watch) {
         m.pass(61s);
         REQUIRE_FALSE(m.r.tick(m.now));
@@ -129,7 +130,7 @@ TEST_CASE("a watch that is shorter than two bookmarks is not given up before its
     }
 }
 
-TEST_CASE("without regular bookmarks a quiet watch is as good as any", "[reflector]") {
+TEST_CASE("without regular bookmarks a quiet watch is not given up", "[reflector]") {
     for (const int seen : {0, 1, 2}) {
         machine m;
         m.follow("20");
@@ -139,7 +140,7 @@ TEST_CASE("without regular bookmarks a quiet watch is as good as any", "[reflect
         bookmarks(m, seen);
         CHECK(m.r.deadline() == end);
     }
-    machine m; // as far apart as a watch is long
+    machine m; // bookmarks as far apart as a watch is long
     m.follow("20");
     for (int i = 0; i < 4; ++i) {
         m.pass(290s);

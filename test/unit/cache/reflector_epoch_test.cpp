@@ -12,7 +12,7 @@ using namespace informer::testing;
 
 namespace {
 
-/// The watch breaks off, the server is away for a moment, and what is opened then tells of nothing.
+/// The watch breaks off, the server is away for a moment, and the watch opened then reports nothing.
 void quiet_after_an_absence(machine& m) {
     m.pass(2s);
     m.watch_done(cut_off);
@@ -81,14 +81,14 @@ TEST_CASE("epoch: a whole time-out without event or bookmark asks for the newest
     CHECK_FALSE(m.next().check);
 }
 
-TEST_CASE("epoch: a newest version that no watch told of is fetched once a whole time-out has passed", "[reflector]") {
+TEST_CASE("epoch: a newer version that no watch reported is fetched once a whole time-out has passed", "[reflector]") {
     machine m;
     m.follow("20");
     const auto confirmed = m.r.confirmed();
     quiet_after_an_absence(m);
-    CHECK(m.next().check); // early, since it was away
+    CHECK(m.next().check); // early, since the server was away
     CHECK(m.page_done("21") == page::checked);
-    CHECK(m.next().what == step::watch); // by what is not ours, perhaps
+    CHECK(m.next().what == step::watch); // newer perhaps by objects that are not ours
     CHECK(m.r.confirmed() == confirmed);
     m.r.opened(m.now);
     m.pass(m.last.watch.timeout_);
@@ -98,7 +98,7 @@ TEST_CASE("epoch: a newest version that no watch told of is fetched once a whole
     CHECK(m.r.confirmed() == confirmed);
     CHECK(m.next().what == step::list);
     CHECK_FALSE(m.last.check);
-    CHECK(m.last.list.resource_version_.empty()); // from behind the cache that stands still
+    CHECK(m.last.list.resource_version_.empty()); // past the server's watch cache, which stands still
     CHECK(m.page_done("22") == page::complete);
     CHECK(m.r.confirmed() == m.now);
     CHECK(m.r.epoch() == 1);
@@ -106,7 +106,7 @@ TEST_CASE("epoch: a newest version that no watch told of is fetched once a whole
     CHECK(m.next().watch.resource_version_ == "22");
 }
 
-TEST_CASE("epoch: where watches tell all, what is newer and was not told of is not ours, unless the server was away",
+TEST_CASE("epoch: if watches report everything, a newer version is not ours, unless the server was away",
           "[reflector]") {
     reflector_options o;
     o.tells_all_ = true;
@@ -130,7 +130,7 @@ TEST_CASE("epoch: where watches tell all, what is newer and was not told of is n
     CHECK(m.r.epoch() == 1);
 }
 
-TEST_CASE("epoch: after the server was away a watch is short, so that silence tells early", "[reflector]") {
+TEST_CASE("epoch: after the server was away a watch is short, so that silence shows early", "[reflector]") {
     const failure f = GENERATE(as<failure>(), refused, status(503, "ServiceUnavailable"));
     machine m;
     m.follow("20");
@@ -171,7 +171,7 @@ TEST_CASE("epoch: after the server was away a watch is short, so that silence te
     CHECK(m.last.watch.timeout_ >= 5min);
 }
 
-TEST_CASE("epoch: a watch that is not answered in all its time asks for the newest version", "[reflector]") {
+TEST_CASE("epoch: a watch that is not answered in all its time leads to a check of the newest version", "[reflector]") {
     const bool by_us = GENERATE(true, false);
     machine m;
     m.follow("20");
@@ -187,17 +187,17 @@ TEST_CASE("epoch: a watch that is not answered in all its time asks for the newe
         m.pass(m.last.watch.timeout_ + reflector::overtime);
         CHECK(m.r.tick(m.now));
         const failure f = m.watch_done(by_us ? ended_by_us : failure(errc::request_timeout, "test"));
-        CHECK(f == errc::header_timeout); // one failure to who logs, not two in turn
+        CHECK(f == errc::header_timeout); // the log sees one failure, not two in turn
         m.wait();
         CHECK(m.next().check);
         CHECK(m.page_done(known) == page::checked);
-        CHECK_FALSE(m.next().watch.late_header_); // it may be another one's time now
+        CHECK_FALSE(m.next().watch.late_header_); // the usual patience has its turn again
         CHECK(m.last.watch.resource_version_ == known);
-        // That lists work is no health of the watch.
+        // Lists that work do not make the watch healthy.
         CHECK(m.r.attempts() >= failures + 2);
         failures = m.r.attempts();
         CHECK(m.r.phase() == informer_phase::backing_off);
-        // And where there is something newer, it is fetched: no watch tells of it.
+        // And if there is something newer, it is fetched: no watch reports it.
         m.watch_done(held_back);
         m.wait();
         m.next();
@@ -230,7 +230,7 @@ TEST_CASE("epoch: silence adds up over watches that are cut", "[reflector]") {
         m.pass(1min);
         m.watch_done(cut_off);
         CHECK(m.next().check);
-        // Whoever may watch need not be allowed to list: asked again after as long a silence, not at each cut.
+        // A client that may watch may not be allowed to list: it asks again after as long a silence, not at each cut.
         CHECK_FALSE(m.list_failed(status(403, "Forbidden")));
         m.wait();
         CHECK(m.next().watch.resource_version_ == "20");
@@ -251,7 +251,8 @@ TEST_CASE("epoch: a list below the last version is asked for again as a consiste
     CHECK(m.r.version().str() == "13");
 }
 
-TEST_CASE("epoch: a list instead of a watch-list stays one when it is below the last version", "[reflector]") {
+TEST_CASE("epoch: a list in place of a watch-list is repeated as a list if it is below the last version",
+          "[reflector]") {
     machine m;
     m.follow("20");
     m.expire();
@@ -259,7 +260,7 @@ TEST_CASE("epoch: a list instead of a watch-list stays one when it is below the 
     m.watch_done(status(500, "InternalError"));
     CHECK(m.next().list.resource_version_ == "20");
     CHECK(m.page_done("12") == page::more);
-    CHECK(m.next().what == step::list); // and not once more what did not work just now
+    CHECK(m.next().what == step::list); // and not the watch-list that has just failed
     CHECK(m.last.list.resource_version_.empty());
     CHECK(m.page_done("13") == page::complete);
     CHECK(m.r.epoch() == 2);
@@ -273,7 +274,7 @@ TEST_CASE("epoch: a too large version on a watch is checked", "[reflector]") {
     CHECK(m.next().check);
 }
 
-TEST_CASE("a state that a watch contradicts is fetched again: after a second, and later the more often that happens",
+TEST_CASE("a state that a watch contradicts is fetched again: after a second, and later if that happens often",
           "[reflector]") {
     reflector_options long_watches;
     long_watches.watch_timeout_ = 3h;
@@ -281,7 +282,7 @@ TEST_CASE("a state that a watch contradicts is fetched again: after a second, an
     m.follow("20");
     for (const auto after : {1s, 2s, 4s}) {
         m.r.contradicted(m.now);
-        m.r.contradicted(m.now); // by the same that did not come
+        m.r.contradicted(m.now); // by the same missing event
         REQUIRE_FALSE(m.r.tick(m.now + after - 1ms));
         m.pass(after);
         REQUIRE(m.r.tick(m.now));
@@ -290,7 +291,7 @@ TEST_CASE("a state that a watch contradicts is fetched again: after a second, an
         m.pass(10s);
         REQUIRE_FALSE(m.r.tick(m.now));
     }
-    // A server may never tell of deletions: then lists are what it costs, and not many.
+    // A server may never report deletions: that then costs lists, but not many.
     clock::duration longest{};
     for (int i = 0; i < 20; ++i) {
         m.r.contradicted(m.now);
@@ -310,7 +311,7 @@ TEST_CASE("a state that a watch contradicts is fetched again: after a second, an
     CHECK(m.r.deadline() == m.now + 1s);
 }
 
-TEST_CASE("a contradiction does not put off a state that was to be fetched again sooner", "[reflector]") {
+TEST_CASE("a contradiction does not delay a fetch that is due sooner", "[reflector]") {
     machine m;
     m.follow("20");
     m.r.contradicted(m.now);
@@ -328,7 +329,7 @@ TEST_CASE("a contradiction does not put off a state that was to be fetched again
     CHECK_THAT(m.watch_done(ended_by_us).what(), Catch::Matchers::ContainsSubstring("cannot be read"));
 }
 
-TEST_CASE("a contradiction brings a state forward that was to be fetched again later", "[reflector]") {
+TEST_CASE("a contradiction brings forward a fetch that is due later", "[reflector]") {
     machine m;
     m.follow("20");
     m.stay_proven();
@@ -341,5 +342,5 @@ TEST_CASE("a contradiction brings a state forward that was to be fetched again l
     CHECK_THAT(m.watch_done(ended_by_us).what(), Catch::Matchers::ContainsSubstring("nothing told"));
     m.sync("30");
     m.pass(2min);
-    CHECK_FALSE(m.r.tick(m.now)); // once: the state that has come is what both waited for
+    CHECK_FALSE(m.r.tick(m.now)); // once: the new state is what both waited for
 }

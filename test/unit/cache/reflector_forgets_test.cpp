@@ -9,7 +9,7 @@
 using namespace informer;
 using namespace informer::testing;
 
-TEST_CASE("WL7 watch-lists that break count in a row only: one that came to its end is between", "[reflector]") {
+TEST_CASE("WL7 broken watch-lists count only in a row: one that came to its end is between them", "[reflector]") {
     machine m;
     const auto breaks = [&m] {
         m.next();
@@ -26,7 +26,7 @@ TEST_CASE("WL7 watch-lists that break count in a row only: one that came to its 
     CHECK(m.next().what == step::watch); // and no list
 }
 
-TEST_CASE("WL7 when the belief that there is no watch-list ends, a single refusal proves nothing again",
+TEST_CASE("WL7 once a server is no longer assumed to lack watch-list, a single refusal proves nothing again",
           "[reflector]") {
     machine m;
     const auto refuse_and_list = [&m](const std::string& version) {
@@ -47,7 +47,7 @@ TEST_CASE("WL7 when the belief that there is no watch-list ends, a single refusa
     CHECK(m.r.support() == watch_list_support::unknown);
 }
 
-TEST_CASE("R5 the newest state is read once: lists after it are at the version that it had", "[reflector]") {
+TEST_CASE("R5 the newest state is read once: later lists are at the last seen version", "[reflector]") {
     machine m(no_watch_list());
     m.list("5");
     m.expire();
@@ -62,7 +62,7 @@ TEST_CASE("R5 the newest state is read once: lists after it are at the version t
     CHECK(m.next().list.resource_version_ == "10");
 }
 
-TEST_CASE("PG failures count for one page: the next one has its own", "[reflector]") {
+TEST_CASE("PG failures are counted for each page by itself", "[reflector]") {
     machine m(no_watch_list());
     m.next();
     REQUIRE(m.page_done("5", "a") == page::more);
@@ -77,7 +77,7 @@ TEST_CASE("PG failures count for one page: the next one has its own", "[reflecto
     }
 }
 
-TEST_CASE("R15 where watches are forbidden, what is newer is listed as the server has it at hand", "[reflector]") {
+TEST_CASE("R15 where watches are forbidden, a newer state is listed from the server's cache", "[reflector]") {
     machine m(no_watch_list());
     m.list("5");
     for (unsigned i = 1; i < reflector::most_watch_refusals; ++i) {
@@ -90,10 +90,10 @@ TEST_CASE("R15 where watches are forbidden, what is newer is listed as the serve
     REQUIRE(m.next().check);
     REQUIRE(m.page_done("7") == page::checked);
     REQUIRE(m.next().what == step::list);
-    CHECK(m.last.list.resource_version_ == "5"); // not older than that, and no read of all from etcd every half minute
+    CHECK(m.last.list.resource_version_ == "5"); // not older than that, without reading all from etcd every half minute
 }
 
-TEST_CASE("R15 a watch that is forbidden while it is open is none of those that never opened", "[reflector]") {
+TEST_CASE("R15 a watch that is forbidden while it is open does not count as one that never opened", "[reflector]") {
     machine m;
     m.follow("20");
     for (unsigned refusals = 0; refusals <= reflector::most_watch_refusals; ++refusals) {
@@ -105,7 +105,7 @@ TEST_CASE("R15 a watch that is forbidden while it is open is none of those that 
     CHECK(m.last.check);
 }
 
-TEST_CASE("R14 a 410 amid watches that are refused behind each list is no end of that failure", "[reflector]") {
+TEST_CASE("R14 a 410 between watches that are refused after each list does not end that failure", "[reflector]") {
     machine m(no_watch_list());
     m.list("20");
     for (unsigned i = 0; i < reflector::most_watch_refusals; ++i) {
@@ -126,7 +126,7 @@ TEST_CASE("R14 a 410 amid watches that are refused behind each list is no end of
     CHECK(m.r.phase() == informer_phase::watching);
 }
 
-TEST_CASE("WL7 a watch-list that works forgets the refusals before it", "[reflector]") {
+TEST_CASE("WL7 a watch-list that works makes earlier refusals not count", "[reflector]") {
     machine m;
     m.next();
     m.watch_done(status(403, "Forbidden"));
@@ -162,7 +162,8 @@ TEST_CASE("WL7 a refusal that the list met, too, is forgotten: it does not count
     CHECK(m.r.support() == watch_list_support::unknown);
 }
 
-TEST_CASE("PG each list looks for circles in its own tokens: a server may give the same ones again", "[reflector]") {
+TEST_CASE("PG each list looks for circles in its own tokens only: a server may reuse those of an earlier list",
+          "[reflector]") {
     machine m(no_watch_list());
     m.next();
     REQUIRE(m.page_done("5", "second") == page::more);
@@ -176,7 +177,7 @@ TEST_CASE("PG each list looks for circles in its own tokens: a server may give t
     CHECK(m.page_done("7", "second") == page::more);
 }
 
-TEST_CASE("X5 silence of an empty resource says nothing, whatever an earlier list had", "[reflector]") {
+TEST_CASE("X5 silence of an empty resource proves nothing, whatever an earlier list had", "[reflector]") {
     machine m;
     for (int i = 0; i < 2; ++i) {
         m.next();
@@ -200,7 +201,7 @@ TEST_CASE("X5 silence of an empty resource says nothing, whatever an earlier lis
     CHECK(m.r.support() == watch_list_support::unknown);
 }
 
-TEST_CASE("WL a watch-list is not open for longer than it was asked for, however it moves", "[reflector]") {
+TEST_CASE("WL a watch-list does not stay open longer than it was asked for, even if it makes progress", "[reflector]") {
     machine m(reflector_options(), watch_list_support::yes);
     m.next();
     m.r.opened(m.now);
@@ -212,7 +213,7 @@ TEST_CASE("WL a watch-list is not open for longer than it was asked for, however
     }
     CHECK(m.r.deadline() == end);
     m.now = end;
-    CHECK(m.r.tick(m.now)); // else who asks for the deadline again and again gets the same one, which has passed
+    CHECK(m.r.tick(m.now)); // else a caller that asks for the deadline again gets the same one, which has passed
 }
 
 TEST_CASE("R14 healthy time shortens the delays after a 410 and a 404 again", "[reflector]") {
@@ -237,7 +238,7 @@ TEST_CASE("R14 healthy time shortens the delays after a 410 and a 404 again", "[
     CHECK(m.wait() <= 800ms);
 }
 
-TEST_CASE("X5 a stalled watch-list takes nothing from a server that is known for it, also when the list works",
+TEST_CASE("X5 a stalled watch-list does not discredit a server that is known for it, even if the list works",
           "[reflector]") {
     const bool opened = GENERATE(true, false);
     machine m(reflector_options(), watch_list_support::yes);
@@ -271,7 +272,7 @@ TEST_CASE("R16 a server that answers watches with 500 is not asked for its state
     CHECK(m.next().watch.send_initial_events_);
 }
 
-TEST_CASE("X1 time in which a watch repeated what is known is healthy, too", "[reflector]") {
+TEST_CASE("X1 time in which a watch only repeated what is known is healthy, too", "[reflector]") {
     machine m;
     m.follow("20");
     m.watch_done(refused);
@@ -289,7 +290,7 @@ TEST_CASE("X1 time in which a watch repeated what is known is healthy, too", "[r
     CHECK(m.wait() == 800ms);
 }
 
-TEST_CASE("R17 errors at one version count anew once the state was fetched for their sake", "[reflector]") {
+TEST_CASE("R17 errors at one version are counted anew once the state was fetched because of them", "[reflector]") {
     machine m;
     m.follow("20");
     const failure error_event = status(500, "InternalError");

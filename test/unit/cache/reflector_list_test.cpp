@@ -29,8 +29,7 @@ TEST_CASE("R3 any_version lists at 0 first", "[reflector]") {
     CHECK(m.next().list.resource_version_ == "10"); // later never older than what was seen
 }
 
-TEST_CASE("selectors, and that metadata will do, are said of every list, of each of its pages, of looks at the "
-          "version, and of watches",
+TEST_CASE("selectors and metadata_only are sent with every list, each of its pages, version checks and watches",
           "[reflector]") {
     reflector_options o = no_watch_list();
     o.labels_ = "app=web";
@@ -66,7 +65,7 @@ TEST_CASE("R4 a relist at a version is not paged", "[reflector]") {
     CHECK(m.last.list.limit_ == 0);
 }
 
-TEST_CASE("R4 a page size that was asked for holds for a relist at a version, too, whose pages are not older than that",
+TEST_CASE("R4 an explicit page size holds for a relist at a version, too, whose pages are not older than that",
           "[reflector]") {
     auto o = no_watch_list();
     o.page_size_ = 4;
@@ -84,8 +83,7 @@ TEST_CASE("R4 a page size that was asked for holds for a relist at a version, to
     CHECK(m.last.list.resource_version_match_.empty());
 }
 
-TEST_CASE("R4 who wants no pages is sent no rule for them: a list at a version is one of the server's cache",
-          "[reflector]") {
+TEST_CASE("R4 without pages no match rule is sent: the server lists at a version from its cache", "[reflector]") {
     auto o = no_watch_list();
     o.page_size_ = 0;
     machine m(o);
@@ -96,7 +94,7 @@ TEST_CASE("R4 who wants no pages is sent no rule for them: a list at a version i
     CHECK(m.last.list.resource_version_match_.empty());
 }
 
-TEST_CASE("R4 relists stay paged where a list at any version came in pages: that server has no cache", "[reflector]") {
+TEST_CASE("R4 relists stay paged if a list at any version came in pages: that server has no cache", "[reflector]") {
     const bool paged = GENERATE(true, false);
     auto o = no_watch_list();
     o.any_version_ = true;
@@ -172,7 +170,7 @@ TEST_CASE("PG3 X17 an expired continue token: the whole list in one piece, witho
     CHECK(m.next().list.limit_ == 500);
 }
 
-TEST_CASE("PG3 where a list expires amid pages that nobody asked for, the newest state is read", "[reflector]") {
+TEST_CASE("PG3 if a list expires between pages that nobody asked for, the newest state is read", "[reflector]") {
     machine m(no_watch_list());
     m.list("10");
     m.expire();
@@ -239,7 +237,7 @@ TEST_CASE("PG continue tokens that lead round in a circle are an error, not an e
     CHECK(m.waits());
     m.wait();
     CHECK(m.next().list.continue_.empty());
-    // And a list as long as any, of tokens that are all different.
+    // But a list may be as long as it likes if all its tokens differ.
     more = m.page_done("11", "u") == page::more;
     for (int i = 0; more && i < 1000; ++i) {
         m.next();
@@ -259,7 +257,7 @@ TEST_CASE("PG the same continue token twice is an error, not an endless list", "
     CHECK(m.next().fresh);
 }
 
-TEST_CASE("R1 a back-off of for ever is for ever", "[reflector]") {
+TEST_CASE("R1 the longest back-off never ends", "[reflector]") {
     auto o = no_watch_list();
     o.backoff_.initial(std::chrono::nanoseconds::max()).cap(std::chrono::nanoseconds::max());
     machine m(o);
@@ -271,7 +269,7 @@ TEST_CASE("R1 a back-off of for ever is for ever", "[reflector]") {
 }
 
 TEST_CASE(
-    "a version that the server does not read, or whose request is too long for it, is not asked for again and again",
+    "a version that the server cannot read, or that makes a request too long for it, is not asked for again and again",
     "[reflector]") {
     const int code = GENERATE(400, 414, 431);
     machine m(no_watch_list());
@@ -292,7 +290,8 @@ TEST_CASE(
     CHECK(m.next().watch.resource_version_ == "def");
 }
 
-TEST_CASE("version 0 is none: who watches from it is told what there is, and not what has gone since", "[reflector]") {
+TEST_CASE("version 0 counts as none: a watch from it reports what exists, but not what was deleted since",
+          "[reflector]") {
     SECTION("of a list") {
         machine m(no_watch_list());
         m.next();

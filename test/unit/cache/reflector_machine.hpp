@@ -1,4 +1,4 @@
-// A reflector without anything that it decides for.
+// A reflector by itself: its decisions, without any request.
 #pragma once
 
 #include <informer/cache/reflector.hpp>
@@ -60,7 +60,7 @@ struct machine {
         return d;
     }
     bool waits() { return r.next(now).what == step::wait; }
-    /// Not waiting: at once.
+    /// The next step is due at once.
     bool at_once() { return !waits(); }
 
     list_result answer(const std::string& version, const std::string& continue_token = "", std::uint64_t items = 0) {
@@ -103,7 +103,7 @@ struct machine {
         REQUIRE(next().what == step::watch);
     }
     failure watch_done(const failure& f = failure()) { return r.watch_done(now, f); }
-    /// 410: what the watch is to go on from is not there any more. The wait that follows is over.
+    /// The watch ends with 410: the server no longer has its version. The wait that follows is over.
     void expire() {
         watch_done(status(410, "Expired"));
         wait();
@@ -117,7 +117,7 @@ struct machine {
         wait();
         REQUIRE(r.attempts() == 2);
     }
-    /// The next watch is open for a second, as one is that succeeds.
+    /// The next watch stays open for a second, so that it counts as a success.
     void stay_open() {
         next();
         stay_proven();

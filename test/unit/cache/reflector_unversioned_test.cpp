@@ -39,14 +39,14 @@ TEST_CASE("W14 pages without a resource version are one list; the first version 
     CHECK(m.next().watch.resource_version_ == (later ? "7" : ""));
 }
 
-TEST_CASE("W14 without a version the end of a watch, however it comes, fetches the state again and resumes nowhere",
+TEST_CASE("W14 without a version any end of a watch leads to a new list, as there is nothing to resume from",
           "[reflector]") {
     const failure end =
         GENERATE(as<failure>(), failure(), cut_off, refused, no_watch, too_large(), status(401), status(403),
                  status(404), status(410, "Expired"), status(429), status(500), status(400));
     machine m(no_watch_list());
     follow_unversioned(m);
-    m.event("20", watch_event_type::added); // an object's, no place to resume at
+    m.event("20", watch_event_type::added); // the version of an object, not one to resume from
     m.r.bookmark_seen(m.now, rv("21"), false);
     CHECK(m.r.version().empty());
     m.pass(m.last.watch.timeout_);
@@ -58,7 +58,7 @@ TEST_CASE("W14 without a version the end of a watch, however it comes, fetches t
     CHECK(m.last.list.resource_version_.empty());
 }
 
-TEST_CASE("W14 without a version the next list is at once after a watch that lasted, and waits after a short one",
+TEST_CASE("W14 without a version the next list comes at once after a watch that lasted, and waits after a short one",
           "[reflector]") {
     machine m(no_watch_list());
     follow_unversioned(m);
@@ -66,7 +66,7 @@ TEST_CASE("W14 without a version the next list is at once after a watch that las
     CHECK_FALSE(m.watch_done());
     CHECK(m.at_once());
     follow_unversioned(m);
-    m.event("20", watch_event_type::added); // all that there is, as each time
+    m.event("20", watch_event_type::added); // all that exists, as each time
     m.pass(29s);
     CHECK_FALSE(m.watch_done());
     CHECK(m.wait() == 800ms);
@@ -79,8 +79,7 @@ TEST_CASE("W14 without a version the next list is at once after a watch that las
     CHECK(m.r.attempts() == 1);
 }
 
-TEST_CASE("W14 without a version a watch that never opened is a failure, however long it took to say so",
-          "[reflector]") {
+TEST_CASE("W14 without a version a watch that never opened is a failure, however long that took", "[reflector]") {
     const failure f = GENERATE(as<failure>(), refused, held_back, no_watch, status(500), status(429));
     machine m(no_watch_list());
     m.list("");
@@ -91,10 +90,10 @@ TEST_CASE("W14 without a version a watch that never opened is a failure, however
     CHECK(m.wait() == 800ms);
     CHECK(m.next().what == step::list);
     m.page_done("");
-    CHECK(m.r.phase() == informer_phase::backing_off); // that lists work is no end of it
+    CHECK(m.r.phase() == informer_phase::backing_off); // lists that work do not end it
 }
 
-TEST_CASE("W14 a server whose lists have a version from now on is followed from there", "[reflector]") {
+TEST_CASE("W14 once the lists of a server have versions, it is followed from there", "[reflector]") {
     machine m(no_watch_list());
     follow_unversioned(m);
     m.pass(1min);
@@ -125,7 +124,7 @@ TEST_CASE("W14 a list that suddenly has no version is asked for once more before
     CHECK(m.r.epoch() == 1);
 }
 
-TEST_CASE("W14 a watch that tells what there is and ends at once is a failure, each time the same", "[reflector]") {
+TEST_CASE("W14 watches that report what exists and end at once are failures that count in a row", "[reflector]") {
     machine m(no_watch_list());
     for (unsigned i = 1; i <= 5; ++i) {
         follow_unversioned(m);
@@ -138,7 +137,7 @@ TEST_CASE("W14 a watch that tells what there is and ends at once is a failure, e
     }
 }
 
-TEST_CASE("W14 who can list but not watch is not parked", "[reflector]") {
+TEST_CASE("W14 an informer that may list but not watch is not parked", "[reflector]") {
     machine m(no_watch_list());
     m.list("");
     m.watch_done(status(403, "Forbidden"));
@@ -165,18 +164,18 @@ TEST_CASE("W14 an end bookmark without a version completes a watch-list, as a li
 }
 
 TEST_CASE("a watch that is refused with 405 is replaced by lists at the pace of the back-off", "[reflector]") {
-    const std::string version = GENERATE("", "20"); // whether they have a version or not
+    const std::string version = GENERATE("", "20"); // lists with and without a version
     machine m(no_watch_list());
     for (const auto expected : {800ms, 1600ms, 3200ms, 6400ms, 12800ms, 25600ms, 30000ms, 30000ms}) {
         CHECK(m.next().what == step::list);
         CHECK(m.page_done(version) == page::complete);
         CHECK(m.at_once());
-        CHECK(m.next().what == step::watch); // it may be there by now
+        CHECK(m.next().what == step::watch); // watches may be supported by now
         m.watch_done(no_watch);
         CHECK(m.r.phase() == informer_phase::backing_off);
         CHECK(m.wait() == expected);
     }
-    // A list that works is what is expected, and no end of it; a watch that stays open is.
+    // A list that works is expected and does not end the failure; a watch that stays open does.
     CHECK(m.r.attempts() == 8);
     m.next();
     m.page_done(version);
@@ -187,7 +186,7 @@ TEST_CASE("a watch that is refused with 405 is replaced by lists at the pace of 
     CHECK(m.r.phase() == informer_phase::watching);
 }
 
-TEST_CASE("where watches are forbidden and lists are not, lists at the pace of the back-off follow what changes",
+TEST_CASE("where watches are forbidden and lists are not, lists at the pace of the back-off show what changes",
           "[reflector]") {
     machine m(no_watch_list());
     m.next();
@@ -199,7 +198,7 @@ TEST_CASE("where watches are forbidden and lists are not, lists at the pace of t
         CHECK(m.r.phase() == informer_phase::parked);
         CHECK(m.wait() == expected);
     }
-    // Nothing new: the state that we have is still it, and the watch may be allowed by now.
+    // Nothing new: our state is still current, and the watch may be allowed by now.
     CHECK(m.next().check);
     CHECK(m.page_done("20") == page::checked);
     CHECK(m.r.phase() == informer_phase::backing_off);
@@ -216,7 +215,7 @@ TEST_CASE("where watches are forbidden and lists are not, lists at the pace of t
         CHECK(m.next().what == step::list);
         CHECK(m.last.fresh);
         CHECK(m.page_done(version) == page::complete);
-        CHECK(m.r.phase() == informer_phase::backing_off); // that lists work is no end of it
+        CHECK(m.r.phase() == informer_phase::backing_off); // lists that work do not end it
     }
     SECTION("until a watch is allowed") {
         m.stay_open();
@@ -242,7 +241,7 @@ TEST_CASE("where watches are forbidden and lists are not, lists at the pace of t
     }
 }
 
-TEST_CASE("a watch-list that is refused with 405 says nothing of other resources, and is not asked for with each list",
+TEST_CASE("a watch-list refused with 405 says nothing about other resources, and is not tried with each list",
           "[reflector]") {
     machine m;
     CHECK(m.next().watch.send_initial_events_);

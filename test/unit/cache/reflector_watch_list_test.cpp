@@ -43,7 +43,7 @@ TEST_CASE("R10 a watch asks for a time-out drawn from [d, 2d] in whole seconds",
     CHECK(differs);
 }
 
-TEST_CASE("R10 a watch time-out of for ever is a year or two", "[reflector]") {
+TEST_CASE("R10 the longest watch time-out is cut to a year or two", "[reflector]") {
     reflector_options o;
     o.watch_timeout_ = std::chrono::seconds::max();
     machine m(o);
@@ -51,14 +51,14 @@ TEST_CASE("R10 a watch time-out of for ever is a year or two", "[reflector]") {
     CHECK(m.last.watch.timeout_ >= std::chrono::hours(24 * 365));
     CHECK(m.last.watch.timeout_ <= std::chrono::hours(2 * 24 * 365));
     m.pass(2s);
-    CHECK_FALSE(m.r.tick(m.now)); // it is proven now
+    CHECK_FALSE(m.r.tick(m.now)); // the watch is proven now
     CHECK(m.r.deadline() > m.now + std::chrono::hours(24 * 365));
     m.pass(std::chrono::hours(24));
     m.watch_done(cut_off);
     CHECK_FALSE(m.next().check);
 }
 
-TEST_CASE("R10 a watch time-out of nothing, or less, is a second: watches that end at once still back off",
+TEST_CASE("R10 a watch time-out of zero or less becomes a second: watches that end at once still back off",
           "[reflector]") {
     for (const auto none : {0s, -5s}) {
         reflector_options o;
@@ -75,7 +75,7 @@ TEST_CASE("R10 a watch time-out of nothing, or less, is a second: watches that e
     }
 }
 
-TEST_CASE("WL3 events before the end bookmark are collected, with changes and deletes of what was told",
+TEST_CASE("WL3 events before the end bookmark are collected, with changes and deletes of reported objects",
           "[reflector]") {
     machine m;
     m.next();
@@ -130,10 +130,10 @@ TEST_CASE("WL7 a server that refuses watch-list is listed at once, and that is r
     CHECK(m.last.watch.resource_version_ == "7");
 }
 
-TEST_CASE("WL7 what the list is refused for, too, says nothing of watch-list", "[reflector]") {
+TEST_CASE("WL7 a refusal that the list gets, too, says nothing about watch-list", "[reflector]") {
     machine m;
     m.next();
-    m.watch_done(status(400, "BadRequest")); // a field that cannot be selected by
+    m.watch_done(status(400, "BadRequest")); // a selector with a field that is not supported
     CHECK(m.next().what == step::list);
     CHECK_FALSE(m.list_failed(status(400, "BadRequest")));
     CHECK(m.wait() == 800ms);
@@ -142,7 +142,7 @@ TEST_CASE("WL7 what the list is refused for, too, says nothing of watch-list", "
     CHECK(m.r.support() == watch_list_support::yes);
 }
 
-TEST_CASE("WL7 one ERROR event with 500 takes nothing from a server whose watch-list has worked", "[reflector]") {
+TEST_CASE("WL7 one ERROR event with 500 does not discredit a server whose watch-list has worked", "[reflector]") {
     machine m(reflector_options(), watch_list_support::yes);
     m.next();
     m.r.opened(m.now);
@@ -161,7 +161,7 @@ TEST_CASE("X5 a watch-list that is not answered for 30 s is listed instead, and 
     CHECK(m.r.tick(m.now));
     m.watch_done(ended_by_us);
     CHECK(m.next().what == step::list);
-    CHECK(m.r.support() == watch_list_support::unknown); // it may be the whole server
+    CHECK(m.r.support() == watch_list_support::unknown); // it may be the whole server that is silent
     if (works)
         m.page_done("7");
     else
@@ -169,7 +169,7 @@ TEST_CASE("X5 a watch-list that is not answered for 30 s is listed instead, and 
     CHECK(m.r.support() == (works ? watch_list_support::no : watch_list_support::unknown));
 }
 
-TEST_CASE("X5 a watch-list whose header is held back is listed instead, and the watch behind it may wait for its own",
+TEST_CASE("X5 a watch-list whose header is held back is listed instead, and the next watch may wait for its header",
           "[reflector]") {
     const bool by_us = GENERATE(true, false);
     machine m;
@@ -184,7 +184,7 @@ TEST_CASE("X5 a watch-list whose header is held back is listed instead, and the 
     CHECK(m.last.watch.late_header_);
 }
 
-TEST_CASE("WL10 403 on a watch-list: if the list works, and again, watch-list is what was refused", "[reflector]") {
+TEST_CASE("WL10 403 on a watch-list: if the list works, twice, then watch-list is what was refused", "[reflector]") {
     machine m;
     m.next();
     m.watch_done(status(403, "Forbidden"));
@@ -192,7 +192,7 @@ TEST_CASE("WL10 403 on a watch-list: if the list works, and again, watch-list is
     CHECK(m.r.support() == watch_list_support::unknown);
     SECTION("the list works") {
         CHECK(m.page_done("7") == page::complete);
-        // A server that starts forbids everything for a moment: once is no proof.
+        // A server that starts forbids everything for a moment: one refusal is no proof.
         CHECK(m.r.support() == watch_list_support::unknown);
         CHECK(m.next().what == step::watch);
         m.expire();
@@ -273,12 +273,12 @@ TEST_CASE("WL7 410 or a too large version on a watch-list falls back to the newe
 }
 
 TEST_CASE(
-    "X5 two seconds of silence on an opened watch-list: list and watch, remembered when there was something to send",
+    "X5 two seconds of silence on an opened watch-list: list and watch, remembered if there was something to send",
     "[reflector]") {
     machine m;
     m.next();
     m.pass(10s);
-    CHECK_FALSE(m.r.tick(m.now)); // not open yet: no reason
+    CHECK_FALSE(m.r.tick(m.now)); // not open yet: not counted as silence
     m.r.opened(m.now);
     CHECK(m.r.deadline() == m.now + 2s);
     m.pass(1999ms);
@@ -330,7 +330,7 @@ TEST_CASE("X5 a server known for watch-list is given 30 s without progress, and 
     m.watch_done(ended_by_us);
     CHECK(m.wait() == 800ms);
     CHECK(m.next().what == step::list);
-    CHECK(m.r.support() == watch_list_support::yes); // not now, but another time
+    CHECK(m.r.support() == watch_list_support::yes); // this time by list, later by watch-list again
 }
 
 TEST_CASE("X5 bytes without events are progress", "[reflector]") {
@@ -348,7 +348,7 @@ TEST_CASE("X5 plain watch events show that the server knows no watch-list", "[re
     machine m;
     m.next();
     m.r.opened(m.now);
-    SECTION("a change of something never told: at once") {
+    SECTION("a change of an object that was not reported: at once") {
         const auto type = GENERATE(watch_event_type::modified, watch_event_type::deleted);
         CHECK(m.r.event_seen(m.now, type, rv("9"), false) == verdict::end);
     }
@@ -359,9 +359,9 @@ TEST_CASE("X5 plain watch events show that the server knows no watch-list", "[re
         m.pass(1ms);
         CHECK(m.r.tick(m.now));
     }
-    SECTION("changes of what was told that go on for half a minute, and no pause") {
+    SECTION("changes of reported objects for half a minute, without a pause") {
         m.event("9", watch_event_type::added);
-        for (int i = 0; i < 30; ++i) { // each of these alone is part of an initial state
+        for (int i = 0; i < 30; ++i) { // these alone may be an initial state
             m.pass(3s);
             m.event(std::to_string(10 + 2 * i), watch_event_type::added);
             REQUIRE_FALSE(m.r.tick(m.now));
@@ -383,8 +383,7 @@ TEST_CASE("X5 plain watch events show that the server knows no watch-list", "[re
     CHECK(m.r.support() == watch_list_support::no);
 }
 
-TEST_CASE("X5 that a server knows no watch-list is believed for an hour: a path that stalls looks the same",
-          "[reflector]") {
+TEST_CASE("X5 a server is assumed to lack watch-list for an hour: a path that stalls looks the same", "[reflector]") {
     machine m(reflector_options(), watch_list_support::no);
     m.list("5");
     m.pass(59min);
@@ -406,10 +405,10 @@ TEST_CASE("X5 that a server knows no watch-list is believed for an hour: a path 
     m.list("10");
     m.pass(59min);
     m.expire();
-    CHECK(m.next().what == step::list); // for an hour of its own
+    CHECK(m.next().what == step::list); // a new hour has begun
 }
 
-TEST_CASE("X5 changes in the initial events of a server that is known for watch-list take no time from it",
+TEST_CASE("X5 changes amid the initial events do not limit the time of a server that is known for watch-list",
           "[reflector]") {
     machine m(reflector_options(), watch_list_support::yes);
     m.next();
@@ -441,7 +440,7 @@ TEST_CASE("X5 a watch-list that breaks is tried again after a back-off, and list
 }
 
 TEST_CASE(
-    "X5 a watch-list that is cut before its header is listed when it happens again; one that finds no server is not",
+    "X5 a watch-list that is cut before its header is listed when that happens again; one that finds no server is not",
     "[reflector]") {
     machine m;
     for (int i = 0; i < 3; ++i) {
@@ -493,7 +492,7 @@ TEST_CASE("epoch: initial events that end below the last version are asked for a
     CHECK(m.r.version().str() == "8");
 }
 
-TEST_CASE("X5 an answer that says nothing of watch-list, as a redirection, is remembered by nobody", "[reflector]") {
+TEST_CASE("X5 an answer that says nothing about watch-list, such as a redirection, is not remembered", "[reflector]") {
     machine m;
     m.next();
     m.watch_done(failure(errc::unexpected_status, "test"));
@@ -501,7 +500,7 @@ TEST_CASE("X5 an answer that says nothing of watch-list, as a redirection, is re
     CHECK(m.next().what == step::list);
     m.page_done("10");
     CHECK(m.r.support() == watch_list_support::unknown);
-    // On a watch it does not make the version worthless.
+    // As the answer to a watch, it does not make the version worthless.
     m.next();
     CHECK_FALSE(m.last.watch.send_initial_events_);
     m.watch_done(failure(errc::unexpected_status, "test"));
@@ -510,7 +509,7 @@ TEST_CASE("X5 an answer that says nothing of watch-list, as a redirection, is re
     CHECK(m.last.watch.resource_version_ == "10");
 }
 
-TEST_CASE("X5 a refusal of watch-list is not asked for again while the list that shall explain it finds no server",
+TEST_CASE("X5 a refused watch-list is not tried again while the list that would explain the refusal fails",
           "[reflector]") {
     machine m;
     m.next();

@@ -1,4 +1,5 @@
-// The reflector's decisions about watches, back-off and versions, step by step. Names carry the items of the contract they pin.
+// The reflector's decisions about watches, back-off and versions, step by step. Names carry the items of the contract
+// they pin.
 #include "reflector_machine.hpp"
 
 #include <catch2/generators/catch_generators.hpp>
@@ -40,7 +41,7 @@ TEST_CASE("R11 Retry-After is waited for at least", "[reflector]") {
     CHECK(m.wait() == 3200ms);
 }
 
-TEST_CASE("R11 a server that tells when to come again is not made to wait for what went before", "[reflector]") {
+TEST_CASE("R11 a server that says when to come again is not asked later because of earlier failures", "[reflector]") {
     machine m;
     m.follow("20");
     for (int i = 0; i < 10; ++i) { // it was away
@@ -52,10 +53,10 @@ TEST_CASE("R11 a server that tells when to come again is not made to wait for wh
     CHECK(m.wait() == 1s);
     m.next();
     m.watch_done(status(429, "TooManyRequests", 1s));
-    CHECK(m.wait() == 1600ms); // again and again: less often
+    CHECK(m.wait() == 1600ms); // told so again: asks less often
     m.next();
     m.watch_done(refused);
-    CHECK(m.wait() == 30s); // nor is that forgotten
+    CHECK(m.wait() == 30s); // the outage is not forgotten either
 }
 
 TEST_CASE("R12 a watch that ends cleanly is resumed at once", "[reflector]") {
@@ -74,7 +75,7 @@ TEST_CASE("R12 a watch that is cut in mid-stream is resumed at once, and backs o
     machine m;
     m.follow("20");
     m.event("21");
-    CHECK(m.watch_done(cut_off) == errc::connection_lost); // X2: told, all the same
+    CHECK(m.watch_done(cut_off) == errc::connection_lost); // X2: reported all the same
     CHECK(m.at_once());
     CHECK(m.next().watch.resource_version_ == "21");
     m.watch_done(refused);
@@ -85,7 +86,7 @@ TEST_CASE("R13 a very short watch backs off, then watches again from the last ve
     machine m;
     m.follow("20");
     m.pass(999ms);
-    CHECK(m.watch_done()); // told as a failure
+    CHECK(m.watch_done()); // reported as a failure
     CHECK(m.r.phase() == informer_phase::backing_off);
     CHECK(m.wait() == 800ms);
     CHECK(m.next().what == step::watch);
@@ -122,7 +123,7 @@ TEST_CASE("R14 X17 410 on opening a watch or as ERROR event fetches the state ag
     CHECK(m.last.watch.resource_version_ == "20");
 }
 
-TEST_CASE("R14 410 after an outage: the state comes next, not after what the outage made of the back-off",
+TEST_CASE("R14 410 after an outage: the state is fetched soon, whatever the outage made of the back-off",
           "[reflector]") {
     const bool parked = GENERATE(true, false);
     machine m;
@@ -142,12 +143,12 @@ TEST_CASE("R14 410 after an outage: the state comes next, not after what the out
     CHECK(m.r.attempts() == 0);
     CHECK(m.wait() == 800ms);
     CHECK(m.next().fresh);
-    // Nor is it forgotten by that.
+    // Nor does that make the reflector forget the outage.
     m.watch_done(refused);
     CHECK(m.wait() == 30s);
 }
 
-TEST_CASE("R14 410 again and again: ever later", "[reflector]") {
+TEST_CASE("R14 410 again and again: each fetch comes later", "[reflector]") {
     machine m;
     m.sync("20");
     for (const auto d : {800ms, 1600ms, 3200ms}) {
@@ -166,7 +167,7 @@ TEST_CASE("R14 410 again right after a relist: the newest state", "[reflector]")
     CHECK(m.next().list.resource_version_.empty());
 }
 
-TEST_CASE("R14 an ERROR event watches again from the last version; only if it comes back the state is fetched",
+TEST_CASE("R14 after an ERROR event the watch resumes at the last version; if it comes again, the state is fetched",
           "[reflector]") {
     machine m;
     m.follow("20");
@@ -201,7 +202,7 @@ TEST_CASE("R14 progress between two errors keeps the watch", "[reflector]") {
     }
 }
 
-TEST_CASE("a resource that was not there for long does not slow down what happens to it later", "[reflector]") {
+TEST_CASE("that a resource was missing for long does not slow down later retries", "[reflector]") {
     machine m(no_watch_list());
     for (int i = 0; i < 8; ++i) {
         REQUIRE(m.next().what == step::list);
@@ -216,7 +217,7 @@ TEST_CASE("a resource that was not there for long does not slow down what happen
     REQUIRE(m.next().what == step::watch);
     m.watch_done(refused);
     CHECK(m.wait() == 800ms);
-    // One that comes and goes is still not asked for without a pause.
+    // A resource that comes and goes is still not asked for without a pause.
     REQUIRE(m.next().what == step::watch);
     m.watch_done(status(404, "NotFound"));
     CHECK(m.wait() >= 8s);
@@ -280,7 +281,7 @@ TEST_CASE("X1 failing for long never resets the back-off, healthy time does", "[
     m.pass(24h);
     m.watch_done(refused);
     CHECK(m.wait() == 30s);
-    SECTION("a silent watch is no health") {
+    SECTION("a silent watch is not healthy time") {
         m.next();
         m.r.opened(m.now);
         m.pass(3min);
@@ -352,7 +353,8 @@ TEST_CASE("an event or a bookmark ends the failures in a row", "[reflector]") {
     }
 }
 
-TEST_CASE("a watch whose header is held back: the next one's may come with its end, which is soon", "[reflector]") {
+TEST_CASE("after a watch whose header is held back, the next header may come with its watch's end, which is soon",
+          "[reflector]") {
     machine m;
     m.follow("20");
     m.event("21");
@@ -374,7 +376,7 @@ TEST_CASE("a watch whose header is held back: the next one's may come with its e
         CHECK_FALSE(m.watch_done());
         CHECK(m.at_once());
     }
-    SECTION("quiet is no failure, and asked about as ever") {
+    SECTION("silence is no failure, and leads to a check as ever") {
         int watches = 0;
         while (!m.next().check) {
             CHECK(m.last.watch.late_header_);
@@ -388,7 +390,7 @@ TEST_CASE("a watch whose header is held back: the next one's may come with its e
         CHECK(watches >= 5);
         CHECK(watches <= 10);
     }
-    SECTION("until one comes in time") {
+    SECTION("until a header comes in time") {
         m.next();
         m.r.opened(m.now);
         m.event("30");
@@ -400,7 +402,7 @@ TEST_CASE("a watch whose header is held back: the next one's may come with its e
 }
 
 TEST_CASE(
-    "R12 a watch that lasted and ended cleanly is an attempt that succeeded, also where it was opened with its end",
+    "R12 a watch that lasted and ended cleanly is an attempt that succeeded, even if it was opened only with its end",
     "[reflector]") {
     machine m;
     m.follow("20");
@@ -422,9 +424,9 @@ TEST_CASE("a state that does not prove what is gone is fetched again, at most ha
     std::vector<informer::clock::duration> pauses;
     for (int i = 0; i < 8; ++i) {
         m.r.absence(m.now, false);
-        m.r.bookmark_seen(m.now, rv("10"), false); // else silence raises questions of its own
+        m.r.bookmark_seen(m.now, rv("10"), false); // else the silence would lead to checks of its own
         const auto began = m.now;
-        for (int watches = 0; watches < 10; ++watches) { // those that end meanwhile change nothing
+        for (int watches = 0; watches < 10; ++watches) { // watches that end meanwhile change nothing
             m.now = m.r.deadline();
             if (!m.r.tick(m.now)) continue;
             const failure why = m.watch_done(ended_by_us);
@@ -478,7 +480,7 @@ TEST_CASE("a state that was fetched again is not fetched once more before it is 
     CHECK_FALSE(m.r.tick(m.now));
 }
 
-TEST_CASE("what a reflector itself finds wrong says of whom, as a source does", "[reflector]") {
+TEST_CASE("failures that the reflector itself finds name the resource, like those of a source", "[reflector]") {
     reflector_options o;
     o.of_ = "pods in ns1";
     machine m(o);
@@ -523,7 +525,7 @@ TEST_CASE("a list without a byte for two minutes is ended and tried again", "[re
     CHECK(m.next().what == step::list);
 }
 
-TEST_CASE("a watch that stays open for a second is an attempt that succeeded", "[reflector]") {
+TEST_CASE("a watch that stays open for a second is a successful attempt", "[reflector]") {
     machine m;
     m.follow("20");
     m.fail_twice();
@@ -537,7 +539,7 @@ TEST_CASE("a watch that stays open for a second is an attempt that succeeded", "
     CHECK(m.r.phase() == informer_phase::watching);
 }
 
-TEST_CASE("a version the server does not understand: the newest state", "[reflector]") {
+TEST_CASE("a version that the server does not understand leads to a fetch of the newest state", "[reflector]") {
     machine m;
     m.follow("20");
     m.watch_done(status(400, "BadRequest"));
@@ -546,7 +548,7 @@ TEST_CASE("a version the server does not understand: the newest state", "[reflec
     CHECK(m.last.watch.resource_version_.empty());
 }
 
-TEST_CASE("watches that are refused behind each list that works are one failure that lasts", "[reflector]") {
+TEST_CASE("watches that are refused after each list that works are one lasting failure", "[reflector]") {
     const failure no = GENERATE(as<failure>(), status(400, "BadRequest"), status(404, "NotFound"));
     machine m(no_watch_list());
     m.list("20");
@@ -569,7 +571,7 @@ TEST_CASE("watches that are refused behind each list that works are one failure 
     CHECK(m.r.phase() == informer_phase::watching);
 }
 
-TEST_CASE("what is known of the source is used: no watch-list where there is none", "[reflector]") {
+TEST_CASE("what is known about the source is used: no watch-list if the server has none", "[reflector]") {
     machine m(reflector_options(), watch_list_support::no);
     CHECK(m.next().what == step::list);
     CHECK(m.last.list.limit_ == 500);

@@ -1,4 +1,4 @@
-// What is collected of a new state is there whenever it is asked for, the object put last included.
+// The objects collected for a new state can be read at any time, including the object put last.
 #include "cache/replacement.hpp"
 
 #include <informer/cache/indexer.hpp>
@@ -21,7 +21,7 @@ object made(const std::string& name, int v) {
 
 } // namespace
 
-TEST_CASE("replacement: of one key the object put last stays, whenever it is looked for") {
+TEST_CASE("replacement: of each key the object put last stays, whenever it is looked up") {
     detail::replacement all(7);
     all.put(made("a", 1));
     CHECK(all.objects().size() == 1);
@@ -33,7 +33,7 @@ TEST_CASE("replacement: of one key the object put last stays, whenever it is loo
     CHECK(all.objects().find(made("b", 0))->value()["v"].as_int64() == 4);
 }
 
-TEST_CASE("replacement: of an empty cache the order in which objects came is known, unless one came again or went") {
+TEST_CASE("replacement: for an empty cache the order of arrival is known, unless an object came again or was removed") {
     indexer cache(7);
     const auto names = [](detail::replacement& all) {
         const auto order = all.order();
@@ -69,13 +69,13 @@ TEST_CASE("replacement: of an empty cache the order in which objects came is kno
         all.objects().erase(made("f", 1));
         all.put(made("f", 1));
     }
-    SECTION("a page") {
+    SECTION("a page taken back") {
         all.take_back_page();
     }
     CHECK_FALSE(all.order());
 }
 
-TEST_CASE("replacement: of a cache that has objects no order is kept") {
+TEST_CASE("replacement: for a cache that has objects no order is kept") {
     detail::replacement all(7);
     all.put(made("a", 1));
     CHECK_FALSE(all.order());
@@ -128,7 +128,7 @@ TEST_CASE("replacement: a page that is taken back leaves what was there before i
     }
 }
 
-TEST_CASE("replacement: each bad object is told with its last reason, and of too many nameless ones the first") {
+TEST_CASE("replacement: each bad object is reported with its last reason; of too many nameless ones, the first are") {
     detail::replacement all(7);
     const auto bad = [&all](const std::string& name, errc why) {
         bad_object b;

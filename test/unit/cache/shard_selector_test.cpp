@@ -1,4 +1,4 @@
-// Parts of a resource by hashes, chosen by the server or here.
+// Parts of a resource by hashes, selected by the server or by the informer.
 #include "informer_fixture.hpp"
 #include "pods.hpp"
 
@@ -56,7 +56,7 @@ TEST_CASE("parts of any number leave no hash out and share none") {
     }
 }
 
-TEST_CASE("what is no part is refused") {
+TEST_CASE("an invalid part is refused") {
     CHECK_THROWS_AS(shard_selector::part(2, 2), error);
     CHECK_THROWS_AS(shard_selector::part(0, 0), error);
     CHECK_THROWS_AS(shard_selector::of({{1, 0}}), error);
@@ -78,7 +78,7 @@ TEST_CASE("an object belongs to a part by its uid or its namespace") {
     CHECK(spaces.contains(o) == spaces.contains("web"));
 }
 
-TEST_CASE("an informer of a part asks for it, and drops what a server sends that cannot choose", "[informer]") {
+TEST_CASE("an informer of a part asks for it, and drops the rest if the server cannot select", "[informer]") {
     const std::string mine = uid_in(lower), other_mine = uid_in(lower, 1), foreign = uid_in(upper);
     bench b(informer_options().shard(lower));
     auto events = b.pods.subscribe();
@@ -93,7 +93,7 @@ TEST_CASE("an informer of a part asks for it, and drops what a server sends that
     CHECK(b.pods.status().name == "pods, uid hashes 0000000000000000-7fffffffffffffff");
 }
 
-TEST_CASE("of what is not its part an informer resumes all the same", "[informer]") {
+TEST_CASE("an informer of a part resumes at the version of an object of another part, too", "[informer]") {
     const std::string mine = uid_in(lower), foreign = uid_in(upper);
     bench b(informer_options().shard(lower));
     const auto w = b.sync_with({pod("a", 1, "", mine)}, 3);
@@ -107,7 +107,7 @@ TEST_CASE("of what is not its part an informer resumes all the same", "[informer
     CHECK(b.source->calls()[1].query.shard_ == lower);
 }
 
-TEST_CASE("a change or an end of another part amid the initial events is no sign of a plain watch", "[informer]") {
+TEST_CASE("a change or deletion of another part amid the initial events is no sign of a plain watch", "[informer]") {
     const std::string mine = uid_in(lower), foreign = uid_in(upper);
     bench b(informer_options().shard(lower));
     const auto w = b.source->on_watch();
@@ -122,7 +122,7 @@ TEST_CASE("a change or an end of another part amid the initial events is no sign
     CHECK(b.source->calls().size() == 1);
 }
 
-TEST_CASE("an object that came again with a uid of another part is gone", "[informer]") {
+TEST_CASE("an object that was created again with a uid of another part is gone", "[informer]") {
     const std::string mine = uid_in(lower), foreign = uid_in(upper);
     bench b(informer_options().watch_list(false).shard(lower));
     b.source->on_list(list_of({pod("a", 1, "", mine)}, "5"));
@@ -147,7 +147,7 @@ TEST_CASE("an object that came again with a uid of another part is gone", "[info
     CHECK(b.pods.snapshot().size() == 0);
 }
 
-TEST_CASE("a bad object that turns out to be of another part is forgiven", "[informer]") {
+TEST_CASE("a bad object that turns out to be of another part leaves the quarantine", "[informer]") {
     const std::string mine = uid_in(lower), foreign = uid_in(upper);
     const auto bad = [](const std::string& name, int version) {
         return R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":")" + name +
@@ -166,13 +166,13 @@ TEST_CASE("a bad object that turns out to be of another part is forgiven", "[inf
     CHECK(b.pods.snapshot().size() == 1);
 }
 
-TEST_CASE("an object of another part under a name of ours says that ours is gone", "[informer]") {
+TEST_CASE("an object of another part under the name of ours means that ours is gone", "[informer]") {
     const std::string mine = uid_in(lower), foreign = uid_in(upper);
     bench b(informer_options().shard(lower));
     auto events = b.pods.subscribe();
     const auto w = b.source->on_watch();
     w->added(pod("a", 1, "", mine)).added(pod("b", 2, "", mine)).added(pod("c", 3, "", mine));
-    w->modified(pod("a", 4, "", foreign)); // nobody tells of its predecessor's end
+    w->modified(pod("a", 4, "", foreign)); // the deletion of its predecessor is not reported
     w->bookmark("5", true);
     b.start();
     CHECK(read_all(events).size() == 2);
@@ -182,14 +182,14 @@ TEST_CASE("an object of another part under a name of ours says that ours is gone
     b.settle();
     CHECK(read_all(events) == words{"-b:2?", "-c:3?"});
     CHECK(b.pods.snapshot().size() == 0);
-    // Something did not come: a list tells what else.
+    // A deletion was not reported: a list shows what else was missed.
     b.source->on_watch();
     b.pass(std::chrono::minutes(5));
     REQUIRE(b.source->calls().size() == 2);
     CHECK(b.source->calls()[1].query.send_initial_events_);
 }
 
-TEST_CASE("what is told of another part moves the version of the cache", "[informer]") {
+TEST_CASE("events of another part move the version of the cache", "[informer]") {
     bench b(informer_options().shard(lower));
     const auto w = b.sync_with({pod("a", 1, "", uid_in(lower))}, 3);
     w->added(pod("c", 7, "", uid_in(upper)));
@@ -197,13 +197,13 @@ TEST_CASE("what is told of another part moves the version of the cache", "[infor
     CHECK(b.pods.snapshot().resource_version().str() == "7");
 }
 
-TEST_CASE("everything is the same by whatever it is hashed") {
+TEST_CASE("a selector of everything is the same whatever it hashes") {
     CHECK(shard_selector::part(0, 1, by::name_space) == shard_selector());
     CHECK(shard_selector::of({}, by::name_space) == shard_selector::part(0, 1));
     CHECK_FALSE(shard_selector::part(0, 2, by::name_space) == shard_selector::part(0, 2));
 }
 
-TEST_CASE("a factory does not share an informer of a part with who wants all", "[informer]") {
+TEST_CASE("a factory does not share an informer of a part with a request for all", "[informer]") {
     boost::asio::io_context context;
     int made = 0;
     informer_factory factory(runtime(context.get_executor()), [&](const api_resource& r, const std::string&) {

@@ -1,4 +1,4 @@
-// However much there is to do, the executor is given a turn: the longest step does not grow with it.
+// However much there is to do, other work on the executor has its turns: the longest step does not grow.
 #include "cache/subscription_state.hpp"
 #include "informer_fixture.hpp"
 #include "support/cpu_time.hpp"
@@ -24,7 +24,8 @@ std::chrono::nanoseconds longest_step(bench& b) {
     }
 }
 
-/// The longest step that this takes of `n` and of eight times as many; of two runs the shorter, for the machine is busy.
+/// The longest step of `work` for `n` and for eight times as many, each the shorter of two runs, as the machine may be
+/// busy.
 template <class Work>
 void check_steps(std::size_t n, const Work& work) {
     const auto least = [&](std::size_t size) {
@@ -53,7 +54,7 @@ std::chrono::nanoseconds relist(std::size_t n, int version, listeners who) {
     const auto w = b.source->on_watch();
     b.start();
     REQUIRE(b.pods.snapshot().size() == n);
-    if (behind) // its initial state waits behind nothing
+    if (behind) // takes its initial state, so that none of it is pending
         while (behind->try_next()) {
         }
     b.source->on_list(list_of(pods_of(n, version), "20"));
@@ -68,18 +69,18 @@ std::chrono::nanoseconds relist(std::size_t n, int version, listeners who) {
 
 } // namespace
 
-TEST_CASE("a relist gives turns, whether all has changed or nothing", "[informer][slices]") {
+TEST_CASE("a relist gives turns to other work, whether all has changed or nothing", "[informer][slices]") {
     for (const int version : {5, 15}) {
         CAPTURE(version);
         check_steps(5000, [&](std::size_t n) { return relist(n, version, listeners::none); });
     }
 }
 
-TEST_CASE("a relist gives turns, also where a subscriber is far behind", "[informer][slices]") {
+TEST_CASE("a relist gives turns to other work, even if a subscriber is far behind", "[informer][slices]") {
     check_steps(5000, [](std::size_t n) { return relist(n, 15, listeners::one_behind); });
 }
 
-TEST_CASE("a change of many objects gives turns", "[informer][slices][change]") {
+TEST_CASE("a change of many objects gives turns to other work", "[informer][slices][change]") {
     check_steps(5000, [](std::size_t n) {
         bench b(informer_options().queue_capacity(100'000).index("note", index_by_pointer("/spec/note")));
         const auto w = b.sync_with(pods_of(n, 5), 10);
@@ -92,7 +93,8 @@ TEST_CASE("a change of many objects gives turns", "[informer][slices][change]") 
     });
 }
 
-TEST_CASE("subscribers that are behind are told with turns between them, however many they are", "[informer][slices]") {
+TEST_CASE("subscribers that are behind get their events with turns in between, however many they are",
+          "[informer][slices]") {
     check_steps(25, [](std::size_t n) {
         bench b(informer_options().queue_capacity(100'000));
         const auto w = b.sync_with(pods_of(300, 5), 10);
@@ -108,7 +110,8 @@ TEST_CASE("subscribers that are behind are told with turns between them, however
     });
 }
 
-TEST_CASE("an event for a subscriber who is behind takes no longer where many wait already", "[subscription][slices]") {
+TEST_CASE("an event for a subscriber that is behind takes no longer if many are already pending",
+          "[subscription][slices]") {
     const auto pool = document_pool::make();
     failure f;
     std::vector<object> objects;
@@ -128,5 +131,5 @@ TEST_CASE("an event for a subscriber who is behind takes no longer where many wa
     };
     double share = 1;
     for (int i = 0; i < 3; ++i) share = std::min(share, longest_push());
-    CHECK(share < 0.1); // a table that grows moves its entries, and asks none of them for its key
+    CHECK(share < 0.1); // a table that grows moves its entries without reading their keys
 }

@@ -1,4 +1,4 @@
-// Subscriptions under random life, and under many threads.
+// Subscriptions under random changes, and on many threads.
 #include "subscription_scene.hpp"
 
 #include <boost/asio/awaitable.hpp>
@@ -23,8 +23,8 @@ using namespace informer::testing;
 
 namespace {
 
-// Random life of some keys, a consumer that takes events now and then. Checks that each key's events make sense to the
-// consumer and that it ends with the state that there is.
+// Random changes of some keys, and a consumer that takes events now and then. Checks that each key's events make sense
+// to the consumer and that it ends with the actual state.
 void random_life(unsigned seed, std::size_t capacity, bool late) {
     CAPTURE(seed, capacity, late);
     std::mt19937 random(seed);
@@ -126,7 +126,7 @@ void random_life(unsigned seed, std::size_t capacity, bool late) {
 
 } // namespace
 
-TEST_CASE("coalesce, model: each key's events make sense and the consumer ends with the state that there is") {
+TEST_CASE("coalesce, model: each key's events make sense and the consumer ends with the actual state") {
     for (unsigned seed = 0; seed < 150; ++seed) {
         random_life(seed, 1 + seed % 7, false);
         random_life(seed, 1 + seed % 5, true);
@@ -214,7 +214,7 @@ TEST_CASE("threads: one producer and 100 subscribers") {
     many(100, 100, overflow_policy::back_pressure);
 }
 
-TEST_CASE("threads: a batch of the whole initial state is taken in portions, between which others have the lock") {
+TEST_CASE("threads: a batch of the whole initial state is taken in portions, with the lock free between them") {
     constexpr std::size_t n = 20'000;
     indexer cache;
     const cache_snapshot all = snapshot_of(n, cache);

@@ -18,7 +18,7 @@ using namespace informer::testing;
 
 namespace {
 
-/// As it is told to be used: every event of both, whoever comes first.
+/// Uses ready() as documented: takes every event of both, whichever comes first.
 asio::awaitable<void> hear_both(subscription* a, subscription* b, std::size_t* from_a, std::size_t* from_b) {
     using namespace asio::experimental::awaitable_operators;
     while (!a->finished() || !b->finished()) {
@@ -57,7 +57,7 @@ std::string outcome(asio::io_context& io, asio::awaitable<void> work, asio::canc
 
 } // namespace
 
-TEST_CASE("subscription: who waits for one of two to be ready loses nothing of either", "[subscription]") {
+TEST_CASE("subscription: waiting until one of two is ready loses no event of either", "[subscription]") {
     constexpr std::size_t n = 300;
     asio::io_context io(1);
     subscribed a, b;
@@ -85,7 +85,7 @@ TEST_CASE("subscription: who waits for one of two to be ready loses nothing of e
     CHECK(a.sub.figures().delivered == n);
 }
 
-TEST_CASE("subscription: ready when there is something, or nothing will come, and not before", "[subscription]") {
+TEST_CASE("subscription: ready when an event is pending, or none will come, and not before", "[subscription]") {
     asio::io_context io(1);
     {
         subscribed s;
@@ -93,7 +93,7 @@ TEST_CASE("subscription: ready when there is something, or nothing will come, an
         CHECK(outcome(io, s.sub.ready(), &stop) == "waits, then subscription: cancelled");
         s.state->push(added(pod(1)));
         CHECK(outcome(io, s.sub.ready()) == "ready");
-        CHECK(outcome(io, s.sub.ready()) == "ready"); // it takes nothing
+        CHECK(outcome(io, s.sub.ready()) == "ready"); // ready() takes nothing
         CHECK_FALSE(s.sub.finished());
         s.state->end();
         CHECK_FALSE(s.sub.finished()); // one is pending
@@ -114,7 +114,7 @@ TEST_CASE("subscription: ready when there is something, or nothing will come, an
     }
 }
 
-TEST_CASE("subscription: who waits for it to be ready is a consumer, of whom there is one", "[subscription]") {
+TEST_CASE("subscription: a caller of ready() is a consumer, and only one is allowed", "[subscription]") {
     asio::io_context io(1);
     subscribed s;
     std::string first = "waits";

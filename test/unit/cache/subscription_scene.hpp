@@ -41,7 +41,7 @@ inline event initial(object o) {
     return e;
 }
 
-// "ADDED a@1", "MODIFIED a@1>2", "DELETED a@2(1)": versions; in brackets what was told before.
+// "ADDED a@1", "MODIFIED a@1>2", "DELETED a@2(1)": versions; in brackets the one delivered before.
 inline std::string line(const event& e) {
     std::string s(to_string(e.kind));
     if (e.kind == event_kind::synced) return s + " " + e.version.str();
@@ -55,7 +55,7 @@ inline std::string line(const event& e) {
 
 using lines = std::vector<std::string>;
 
-/// A subscription, and what its informer has of it.
+/// A subscription, and its state, which the informer has.
 struct subscribed {
     explicit subscribed(subscription_options o = subscription_options())
         : state(make_state(std::move(o))), sub(state) {}
@@ -69,7 +69,7 @@ inline cache_snapshot snapshot_of(int pods, indexer& cache) {
     return cache.snapshot();
 }
 
-/// One that comes when so many pods are there already.
+/// A subscription that comes when the cache already has so many pods.
 struct subscribed_late : subscribed {
     explicit subscribed_late(int pods, subscription_options o = subscription_options()) : subscribed(std::move(o)) {
         state->start(snapshot_of(pods, cache), resource_version("9"));

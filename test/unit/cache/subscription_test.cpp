@@ -126,7 +126,7 @@ TEST_CASE("coalesce: deleted + added + deleted is deleted") {
         f.state->push(added(pod(3, "a", "v")));
         f.state->push(deleted(pod(4, "a", "v"), pod(3, "a", "v")));
         REQUIRE(f.sub.figures().pending == 2);
-        f.state->push(added(pod(5, "a", "w"))); // and again: the place of the first is known
+        f.state->push(added(pod(5, "a", "w"))); // and once more: the place of the first event is still known
         f.state->push(deleted(pod(6, "a", "w"), pod(5, "a", "w")));
         REQUIRE(f.rest() == lines{"DELETED a@2(1)"});
     }
@@ -149,7 +149,7 @@ TEST_CASE("coalesce: a key keeps its place in line") {
     REQUIRE(f.rest() == lines{"ADDED a@3", "ADDED b@5", "ADDED c@4"});
 }
 
-TEST_CASE("coalesce: it ends when the consumer has caught up") {
+TEST_CASE("coalesce: merging ends when the consumer has caught up") {
     full_one f;
     f.state->push(added(pod(1)));
     f.state->push(updated(pod(1), pod(2)));
@@ -252,7 +252,7 @@ asio::awaitable<void> goes_on_when_half_was_taken(std::size_t capacity) {
     }
     REQUIRE(taken == (s.room + 1) / 2);
     REQUIRE(s.pushed == s.room + taken); // and then until it is full again
-    s.sub.close();                       // the producer, which counts here, must not outlive us
+    s.sub.close();                       // the producer writes to `s` and must not outlive it
     co_await settle();
     REQUIRE(s.pushed == 100);
 }
@@ -277,7 +277,7 @@ asio::awaitable<void> ending_frees_the_producer() {
 
 } // namespace
 
-TEST_CASE("back pressure: an end frees who waits for room") {
+TEST_CASE("back pressure: the end of the stream frees a producer that waits for room") {
     run_test(ending_frees_the_producer());
 }
 
@@ -285,7 +285,7 @@ TEST_CASE("back pressure: the informer waits for room and nothing is merged") {
     run_test(stalls_and_merges_nothing());
 }
 
-TEST_CASE("back pressure: who waits for room goes on when half of the capacity was taken, not at every event") {
+TEST_CASE("back pressure: a waiting producer goes on when half of the capacity was taken, not at every event") {
     for (const std::size_t capacity : {1U, 2U, 5U, 16U}) {
         INFO(capacity);
         run_test(goes_on_when_half_was_taken(capacity));
@@ -357,7 +357,7 @@ TEST_CASE("late subscriber: no resync while the initial state lasts") {
     REQUIRE(drain(s.sub).size() == 1);
 }
 
-TEST_CASE("sync: true when the consumer was handed everything initial and has come back") {
+TEST_CASE("sync: true once the consumer was handed the whole initial state and has come back") {
     subscribed s;
     s.state->push(initial(pod(1, "a")));
     s.state->push(initial(pod(2, "b")));
@@ -371,7 +371,7 @@ TEST_CASE("sync: true when the consumer was handed everything initial and has co
     REQUIRE_FALSE(s.sub.try_next());
 }
 
-TEST_CASE("sync: not while the consumer has what subscribers share in hand") {
+TEST_CASE("sync: not while the consumer has shared events in hand") {
     run_test([]() -> asio::awaitable<void> {
         subscribed s;
         const auto all = std::make_shared<std::vector<event>>();
@@ -436,7 +436,7 @@ TEST_CASE("sync marks: in stream order, after the initial state and after each r
     REQUIRE(drain(s.sub) == lines{"ADDED a@1", "SYNCED 5", "ADDED b@6", "SYNCED 7", "SYNCED 8"});
 }
 
-TEST_CASE("sync marks: under back pressure, too, those of many relists without events are not kept") {
+TEST_CASE("sync marks: those of many relists without events are merged, even under back pressure") {
     subscribed s(subscription_options().sync_marks().capacity(2).policy(overflow_policy::back_pressure));
     s.state->push(initial(pod(1, "a")));
     s.state->initial_complete(resource_version("5"));

@@ -102,7 +102,7 @@ asio::awaitable<void> wakes() {
     co_await settle();
     REQUIRE(got == lines{"ADDED a@1"});
     state->initial_complete(resource_version("1"));
-    REQUIRE(state->has_synced()); // it has come back for more
+    REQUIRE(state->has_synced()); // the consumer has come back for more
     state->push(added(pod(2, "b")));
     state->end();
     state->push(added(pod(3, "c")));
@@ -178,7 +178,7 @@ asio::awaitable<void> close_wakes() {
     std::string result;
     asio::co_spawn(co_await asio::this_coro::executor, consume_once(sub, result), asio::detached);
     co_await settle();
-    state->push(added(pod(1))); // the consumer is on its way, but has not got it
+    state->push(added(pod(1))); // the consumer was woken, but does not have it yet
     sub.close();
     co_await settle();
     REQUIRE(result == "end");
@@ -216,7 +216,7 @@ asio::awaitable<void> batches() {
 TEST_CASE("next(): waits, wakes on the awaiter's executor, ends after what is pending") {
     run_test(wakes());
 }
-TEST_CASE("next_batch(): what is ready, at most so many, empty at the end") {
+TEST_CASE("next_batch(): returns the events that are ready, at most so many; empty at the end") {
     run_test(batches());
 }
 
@@ -230,7 +230,7 @@ TEST_CASE("next(): the next consumer need not wait until a cancelled one has end
 }
 
 TEST_CASE(
-    "next(): a consumer may move from context to context, from one too that was destroyed while it waited there") {
+    "next(): a consumer may move between contexts, even from a context that was destroyed while it waited there") {
     const auto state = make_state();
     subscription sub(state);
     int version = 0;

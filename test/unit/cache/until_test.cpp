@@ -53,7 +53,7 @@ bool gone(const object& o) {
 
 } // namespace
 
-TEST_CASE("until: a state of one object is waited for, also that there is none", "[informer]") {
+TEST_CASE("until: waits for a state of one object, or for its absence", "[informer]") {
     bench b;
     const auto early = begin(b, "default/a", gone); // nothing is known yet
     CHECK_FALSE(early->got);
@@ -74,10 +74,10 @@ TEST_CASE("until: a state of one object is waited for, also that there is none",
     CHECK(later->got);
     REQUIRE(early->got);
     CHECK_FALSE(*early->got);
-    CHECK(begin(b, "default/new", ready, 0s)->got); // what is so already is found without time
+    CHECK(begin(b, "default/new", ready, 0s)->got); // a state that is already there needs no time
 }
 
-TEST_CASE("until: what ends the wait says whose and why", "[informer]") {
+TEST_CASE("until: the error that ends a wait says for what and why", "[informer]") {
     bench b;
     b.sync_with({pod("a", 1)}, 1);
     const auto late = begin(b, "default/a", ready, 5s);

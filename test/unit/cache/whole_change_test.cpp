@@ -1,4 +1,5 @@
-// Changes of many objects at once, as the transactions of etcd: seen as a whole, whatever turns come between their parts.
+// Changes of many objects at once, like the transactions of etcd: seen as a whole, whatever turns of the executor come
+// between their parts.
 #include "informer_fixture.hpp"
 
 #include <algorithm>
@@ -49,7 +50,7 @@ TEST_CASE("a change is seen as a whole, and its version with it", "[informer][ch
 }
 
 TEST_CASE("a change of more objects than are applied at once is seen as a whole", "[informer][change]") {
-    constexpr std::size_t n = 2500; // 1,000 at once
+    constexpr std::size_t n = 2500; // 1,000 are applied at once
     bench b(informer_options().queue_capacity(10));
     const auto w = b.sync_with({pod("a", 5)}, 7);
     auto events = b.pods.subscribe();
@@ -68,7 +69,7 @@ TEST_CASE("a change of more objects than are applied at once is seen as a whole"
     CHECK(read_all(events).size() == n);
 }
 
-TEST_CASE("what came before a change does not wait for it", "[informer][change]") {
+TEST_CASE("events before a change do not wait for it", "[informer][change]") {
     bench b;
     const auto w = b.sync_with(a_and_b, 7);
     auto events = b.pods.subscribe();
@@ -84,7 +85,7 @@ TEST_CASE("what came before a change does not wait for it", "[informer][change]"
     CHECK(read_all(events) == words{"~b:9", "+c:9"});
 }
 
-TEST_CASE("a watch that ends within a change is resumed before it, and nothing is told twice", "[informer][change]") {
+TEST_CASE("a watch that ends within a change is resumed before it, and no event comes twice", "[informer][change]") {
     bench b;
     const auto w = b.sync_with(a_and_b, 7);
     auto events = b.pods.subscribe();
@@ -102,8 +103,7 @@ TEST_CASE("a watch that ends within a change is resumed before it, and nothing i
     CHECK(b.pods.status().relists == 0);
 }
 
-TEST_CASE("of a change whose rest never comes nothing is seen but what the state says that is listed instead",
-          "[informer][change]") {
+TEST_CASE("a change whose rest never comes is not seen; the state that is fetched instead is", "[informer][change]") {
     bench b;
     const auto w = b.sync_with(a_and_b, 7);
     auto events = b.pods.subscribe();
@@ -146,7 +146,7 @@ TEST_CASE("an index that is added within a change is there at once", "[informer]
     CHECK(b.pods.snapshot().by_index("note", "b1").size() == 0);
 }
 
-TEST_CASE("a bookmark within a change says nothing", "[informer][change]") {
+TEST_CASE("a bookmark within a change has no effect", "[informer][change]") {
     bench b;
     const auto w = b.sync_with(a_and_b, 7);
     w->begin_change().modified(pod("a", 9, "a2")).bookmark("9").end();
@@ -176,7 +176,7 @@ TEST_CASE("a resync within a change repeats what is seen", "[informer][change]")
     CHECK(read_all(events) == words{"~a:8", "-b:8"});
 }
 
-TEST_CASE("half a change proves nothing of how fresh the cache is", "[informer][change]") {
+TEST_CASE("half a change does not prove that the cache is up to date", "[informer][change]") {
     bench b;
     const auto w = b.sync_with(a_and_b, 7);
     const auto synced = b.pods.status().confirmed;
@@ -189,7 +189,7 @@ TEST_CASE("half a change proves nothing of how fresh the cache is", "[informer][
     CHECK(b.pods.status().confirmed == synced + 5s);
 }
 
-TEST_CASE("a change with a part that cannot be read, or with none that is ours", "[informer][change]") {
+TEST_CASE("a change may have a part that cannot be read, or none that is ours", "[informer][change]") {
     bench b;
     const auto w = b.sync_with(a_and_b, 7);
     auto events = b.pods.subscribe();

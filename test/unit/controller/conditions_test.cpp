@@ -1,4 +1,4 @@
-// Conditions of a status: what SetStatusCondition and its like do in apimachinery.
+// Conditions of a status: what apimachinery's SetStatusCondition and related functions do.
 #include <informer/controller/conditions.hpp>
 #include <informer/object/json.hpp>
 
@@ -29,7 +29,7 @@ std::string since(const json::value& status, std::string_view type) {
 
 } // namespace
 
-TEST_CASE("a condition is added with the time of now, in a status that need not be there yet") {
+TEST_CASE("a condition is added with the current time, also to a status that does not exist yet") {
     json::value status;
     CHECK(set_condition(status, ready(), noon));
     CHECK(status ==
@@ -45,7 +45,7 @@ TEST_CASE("a condition is added with the time of now, in a status that need not 
     CHECK(is_condition_true(odd, "Ready"));
 }
 
-TEST_CASE("lastTransitionTime stays unless the status changes; whatever else changes takes the place of what was") {
+TEST_CASE("lastTransitionTime stays unless the status changes; other members are replaced") {
     json::value status;
     set_condition(status, status_condition("First", condition_status::no, "X"), noon);
     set_condition(status, ready(), noon);
@@ -65,7 +65,7 @@ TEST_CASE("lastTransitionTime stays unless the status changes; whatever else cha
     CHECK(status.at_pointer("/conditions/0/type") == "First"); // the order stays
 }
 
-TEST_CASE("what others have written beside a condition, and into it, stays; a time that it lacks it gets") {
+TEST_CASE("what others wrote beside or into a condition stays; a missing lastTransitionTime is added") {
     json::value status =
         json::parse(R"({"conditions":[7,{"type":"Theirs"},{"type":"Ready","status":"True","extra":1}],"replicas":2})");
     CHECK(set_condition(status, ready(), noon));
@@ -76,7 +76,7 @@ TEST_CASE("what others have written beside a condition, and into it, stays; a ti
     CHECK(status.at("replicas") == 2);
 }
 
-TEST_CASE("a condition is taken out; others, and what is no condition, stay") {
+TEST_CASE("a condition is removed; other conditions, and elements that are no conditions, stay") {
     json::value status = json::parse(R"({"conditions":[7,{"type":"A"},{"type":"B"}],"x":1})");
     CHECK(remove_condition(status, "A"));
     CHECK_FALSE(remove_condition(status, "A"));
@@ -88,7 +88,7 @@ TEST_CASE("a condition is taken out; others, and what is no condition, stay") {
     }
 }
 
-TEST_CASE("a condition is found in a status and in an object, and is true only where it says so") {
+TEST_CASE("a condition is found in a status and in an object, and is true only if its status says True") {
     const json::value whole = json::parse(
         R"({"apiVersion":"v1","kind":"X","metadata":{"name":"x"},"status":{"conditions":[{"type":"A","status":"True"},{"type":"B","status":"False"},{"type":"C","status":true}]}})");
     const json::value& status = whole.at("status");

@@ -1,4 +1,5 @@
-// A controller that is slower than its sources: nothing is lost, and nobody waits for one that does not run.
+// A controller that is slower than its sources: no change is lost, and informers do not wait for a controller that does
+// not run.
 #include "controller_fixture.hpp"
 
 #include "support/refusal.hpp"
@@ -32,8 +33,9 @@ asio::awaitable<void> relist(bench* b) {
     b->clock->advance(60s);
 }
 
-/// A relist makes the cache run ahead of the controller. Some owners are reconciled for another reason and see Deployments that
-/// the controller has not been told of; those go, or get another owner, at once.
+/// A relist makes the cache run ahead of the controller. Some owners are reconciled for another reason and see
+/// Deployments whose events have not reached the controller yet. Each of those Deployments is deleted, or gets another
+/// owner, at once.
 asio::awaitable<void> seen_before_told() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -82,12 +84,12 @@ asio::awaitable<void> seen_before_told() {
     co_await b.finish(c);
 }
 
-/// A mapping that waits is as slow as can be.
+/// The mapping waits for a cache that is not filled, so it is as slow as a mapping can be.
 asio::awaitable<void> held_up() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
     constexpr int changes = 6000;
-    const informer_handle read = b.factory.get(deployments, "", b.plain()); // nobody answers its list yet
+    const informer_handle read = b.factory.get(deployments, "", b.plain()); // its list is not answered yet
     b.foo_source->on_list(list_script().version("10"));
     b.foo_watch = b.foo_source->on_watch();
     b.foo_watch->open();
@@ -134,7 +136,7 @@ asio::awaitable<void> held_up() {
     co_await b.finish(c);
 }
 
-/// What of a controller must not hold up its informer.
+/// States of a controller in which it must not hold up its informers.
 enum class idle { never_run, stopped, cancelled, dropped };
 
 asio::awaitable<void> left_alone(idle how) {
@@ -168,7 +170,7 @@ asio::awaitable<void> left_alone(idle how) {
     const std::function<bool()> listed = [&] { return informer->status().relists == 1; };
     ok = co_await eventually(listed);
     CHECK(ok);
-    b.deployment_watch->added(deployment("last", 300, "o")); // after all that was told
+    b.deployment_watch->added(deployment("last", 300, "o")); // comes after all objects of the list
     const std::function<bool()> went_on = [&] {
         return static_cast<bool>(b.factory.lister(deployments).find("ns/last"));
     };
@@ -177,7 +179,8 @@ asio::awaitable<void> left_alone(idle how) {
     co_await b.end();
 }
 
-/// Its last state came with its deletion: who is in the one before has not been told that it is not his any more.
+/// The deletion brings a new last state, with another owner. The owner in the state before has not been told yet that
+/// the Deployment is no longer its own.
 asio::awaitable<void> deleted_elsewhere() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -194,7 +197,7 @@ asio::awaitable<void> deleted_elsewhere() {
     co_await b.finish(c);
 }
 
-/// Who waits for the sync may come before the sources run.
+/// A caller may wait for the sync before the sources run.
 asio::awaitable<void> waits_for_sources(bool runs) {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -231,12 +234,10 @@ asio::awaitable<void> waits_for_sources(bool runs) {
 
 } // namespace
 
-TEST_CASE("nothing lost: what a reconcile saw before its controller was told, and what then went or moved, is looked "
-          "at again") {
+TEST_CASE("nothing lost: a state that a reconcile saw ahead of its event, and that was undone, is reconciled again") {
     run_test(seen_before_told());
 }
-TEST_CASE("one at a time: a controller that is more than 1024 changes behind holds up its informers, and is told of "
-          "each change") {
+TEST_CASE("one at a time: a controller more than 1024 changes behind holds up its informers, and gets each change") {
     run_test(held_up());
 }
 TEST_CASE("a controller that does not run does not hold up its informers") {
@@ -245,10 +246,10 @@ TEST_CASE("a controller that does not run does not hold up its informers") {
     run_test(left_alone(idle::cancelled));
     run_test(left_alone(idle::dropped));
 }
-TEST_CASE("a deletion concerns the owners of both states, the last one that was told and the last one there was") {
+TEST_CASE("a deletion concerns the owners of both states: the last one reported before, and the one it brings") {
     run_test(deleted_elsewhere());
 }
-TEST_CASE("the sync of a controller may be waited for before its sources run") {
+TEST_CASE("a caller may wait for a controller's sync before its sources run") {
     run_test(waits_for_sources(true));
     run_test(waits_for_sources(false));
 }

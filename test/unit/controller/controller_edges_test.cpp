@@ -1,5 +1,5 @@
-// What users may give a controller: functions that throw, time-outs without an end, resources that are polled; and what it leaves
-// behind.
+// Edge cases of what users give a controller: functions that throw, infinite time-outs, resources that are polled; and
+// what a controller leaves behind.
 #include "controller_fixture.hpp"
 #include "slow_steps.hpp"
 
@@ -10,7 +10,7 @@ using namespace controller_test;
 
 namespace {
 
-/// User code may throw anything, also what is no std::exception.
+/// User code may throw anything, also what is not a std::exception.
 asio::awaitable<void> odd_exceptions() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -44,7 +44,7 @@ asio::awaitable<void> odd_exceptions() {
     const std::function<bool()> last = [&] { return b.count("last") == 1; };
     bool ok = co_await eventually(last);
     CHECK(ok);
-    CHECK(b.count("p") == 1); // filters nothing
+    CHECK(b.count("p") == 1); // a predicate that throws lets the event through
     CHECK(b.count("m") == 0);
     CHECK(c.figures().source_errors == 3);
     CHECK(b.has_logged("trigger poll has ended"));
@@ -119,7 +119,7 @@ asio::awaitable<void> cut_off() {
     }
     CHECK(c.figures().timeouts == 0);
     CHECK(c.figures().failed == 0);
-    CHECK(c.figures().queue.ready == 1); // asked for again, at once
+    CHECK(c.figures().queue.ready == 1); // queued again at once
     CHECK(c.attempts(object_key("ns", "a")) == 0);
     b.group.spawn(c.run_workers());
     const std::function<bool()> again = [&] { return begun == 2; };
@@ -130,7 +130,7 @@ asio::awaitable<void> cut_off() {
     co_await b.end();
 }
 
-/// The sources run before their replica leads; their informer ends meanwhile.
+/// The sources run before their replica leads; meanwhile their informer ends.
 asio::awaitable<void> broken_standby() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -152,7 +152,8 @@ asio::awaitable<void> broken_standby() {
     CHECK(ok);
     const std::string what = "the informer of foos.samplecontroller.k8s.io has ended";
     CHECK(why_sources->find(what) != std::string::npos);
-    CHECK(why_workers->find(what) != std::string::npos); // and no election takes it for a job well done
+    // an error, so that an election does not take it for finished work
+    CHECK(why_workers->find(what) != std::string::npos);
     CHECK(b.seen.empty());
     co_await b.end();
 }
@@ -203,11 +204,11 @@ asio::awaitable<void> failures_that_alternate() {
     const std::function<bool()> all = [&] { return c.figures().source_errors == 70; };
     ok = co_await eventually(all);
     CHECK(ok);
-    CHECK(lines() == 16); // and no more, whatever they say
+    CHECK(lines() == 16); // the limit, however many kinds there are
     co_await b.finish(c);
 }
 
-/// `apart`: sources and workers, as those who stand for election run them.
+/// `apart`: sources and workers run separately, as in a program that stands for election.
 asio::awaitable<void> stopped_too_early(bool apart) {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -235,7 +236,7 @@ asio::awaitable<void> stopped_too_early(bool apart) {
     co_await b.end();
 }
 
-/// With much to do at once: the initial state of a late subscriber, and keys whose turn comes without a wait.
+/// Much work at once: the initial state of a late subscriber, and keys that are ready without a wait.
 asio::awaitable<void> turns() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -267,7 +268,7 @@ asio::awaitable<void> turns() {
     CHECK(events.most() <= 32);
     CHECK(keys.most() <= 32);
 
-    // It may be stopped in between.
+    // A controller may be stopped in the middle of its initial state.
     controller again = b.build().for_(foos, b.source().when(slow)).build(b.noting());
     const auto ended = std::make_shared<bool>(false);
     const auto before = b.seen.size();
@@ -286,7 +287,7 @@ asio::awaitable<void> turns() {
     CHECK(b.error_of_run->empty());
 }
 
-/// No watch, and lists without a version.
+/// The server has no watch for the resource (405), and its lists have no version.
 asio::awaitable<void> polled() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -362,22 +363,22 @@ TEST_CASE("whatever predicates, mappings, triggers and only_keys throw, the cont
     run_test(odd_exceptions());
 }
 
-TEST_CASE("time-outs of for ever are for ever") {
+TEST_CASE("infinite time-outs never expire") {
     run_test(for_ever());
 }
-TEST_CASE("a reconcile that was cut off by the end of its workers did not time out") {
+TEST_CASE("a reconcile that is cut off by the end of its workers does not count as timed out") {
     run_test(cut_off());
 }
-TEST_CASE("workers whose sources have broken off tell why, and do not end as if all were done") {
+TEST_CASE("workers whose sources have failed report that error, and do not end as if all were done") {
     run_test(broken_standby());
 }
-TEST_CASE("what a reconciler throws is told as its own, with its words") {
+TEST_CASE("an exception of a reconciler is logged as its own error, with its own text") {
     run_test(own_exceptions());
 }
-TEST_CASE("failures of a source's functions are logged once for each kind, and not without end") {
+TEST_CASE("failures of a source's functions are logged once per kind, and for a limited number of kinds") {
     run_test(failures_that_alternate());
 }
-TEST_CASE("a controller with much to do lets others have their turn") {
+TEST_CASE("a controller with much to do lets other work have its turn") {
     run_test(turns());
 }
 TEST_CASE("a controller of a resource that can only be listed sees each change once") {
@@ -386,7 +387,7 @@ TEST_CASE("a controller of a resource that can only be listed sees each change o
 TEST_CASE("a key that is given up for good leaves nothing behind") {
     run_test(given_up());
 }
-TEST_CASE("the ageing of its queue is the controller's to choose") {
+TEST_CASE("the ageing of a controller's queue is an option") {
     run_test(aged(0));
     run_test(aged(4));
 }

@@ -1,4 +1,4 @@
-// A controller over scripted sources and a clock that is turned by hand.
+// A controller with scripted sources and a manual clock.
 #pragma once
 
 #include "support/run.hpp"
@@ -36,7 +36,7 @@ using informer::testing::watch_script;
 inline const api_resource foos("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo");
 inline const api_resource deployments("apps", "v1", "deployments", "Deployment");
 
-/// A Foo; more members of metadata may follow.
+/// A Foo. `more` begins with a comma and holds further members of its metadata.
 inline std::string foo(const std::string& name, int version, const std::string& more = {}) {
     return R"({"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"Foo","metadata":{"namespace":"ns","name":")" +
            name + R"(","uid":"u-)" + name + R"(","resourceVersion":")" + std::to_string(version) + "\"" + more + "}}";
@@ -49,7 +49,7 @@ inline std::string deployment(const std::string& name, int version, const std::s
            R"(","uid":"u-)" + owner + R"(","controller":)" + (controlling ? "true" : "false") + "}]}}";
 }
 
-/// Everything a test needs; made inside its coroutine.
+/// Everything a test needs; to be made inside the coroutine of the test.
 class bench {
 public:
     explicit bench(asio::any_io_executor ex)
@@ -71,7 +71,7 @@ public:
         return b;
     }
 
-    /// A reconciler that notes keys and answers as told, `done` if nothing is.
+    /// A reconciler that notes the keys and returns the next of their `answers`, or `done` if there is none.
     reconciler noting() {
         return [this](reconcile_request q) -> asio::awaitable<reconcile_result> {
             seen.push_back(q.key.name);
@@ -83,7 +83,7 @@ public:
             co_return next();
         };
     }
-    /// Runs it beside the test; its error, if any, is kept.
+    /// Runs the controller beside the test, and keeps its error, if any.
     void start(controller c) { group.spawn(keep_error(c.run(), error_of_run, ended)); }
     static asio::awaitable<void> keep_error(asio::awaitable<void> run, std::shared_ptr<std::string> text,
                                             std::shared_ptr<bool> over) {
@@ -94,7 +94,7 @@ public:
         }
         *over = true;
     }
-    /// Lists both resources with what is given and opens their watches.
+    /// Answers the lists of both resources with the given objects, and opens their watches.
     void serve(std::vector<std::string> f, std::vector<std::string> d = {}) {
         foo_source->on_list(list_script().items(std::move(f)).version("10"));
         deployment_source->on_list(list_script().items(std::move(d)).version("10"));

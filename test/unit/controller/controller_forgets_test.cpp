@@ -1,4 +1,4 @@
-// What a controller remembers of failures, and when it forgets that.
+// What a controller remembers of failures, and when it forgets them.
 #include "controller_fixture.hpp"
 
 #include <functional>
@@ -8,7 +8,7 @@ using namespace controller_test;
 
 namespace {
 
-/// A key that failed here and is another replica's now.
+/// A key that failed here and belongs to another replica now.
 asio::awaitable<void> foreign_after_failures() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -27,12 +27,12 @@ asio::awaitable<void> foreign_after_failures() {
     const std::function<bool()> dropped = [&] { return c.figures().foreign == 1; };
     ok = co_await eventually(dropped);
     CHECK(ok);
-    CHECK(c.attempts(object_key("ns", "a")) == 0); // it begins anew where it comes back
-    CHECK(c.figures().queue.known == 0);           // and is not remembered for ever where it does not
+    CHECK(c.attempts(object_key("ns", "a")) == 0); // if the key comes back, it begins anew
+    CHECK(c.figures().queue.known == 0);           // if it does not, it is not remembered for ever
     co_await b.finish(c);
 }
 
-/// A trigger that went well for long and fails then is called again as soon as after its first failure.
+/// A trigger that fails after it ran well for long is called again as soon as after its first failure.
 asio::awaitable<void> trigger_after_health() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -103,15 +103,15 @@ asio::awaitable<void> stop_beside_a_key() {
 
 } // namespace
 
-TEST_CASE("a key that is dropped as another's forgets its failures") {
+TEST_CASE("the failures of a key are forgotten when it is dropped as another replica's") {
     run_test(foreign_after_failures());
 }
-TEST_CASE("a trigger that went well for long is called again soon when it fails") {
+TEST_CASE("a trigger that ran well for long is called again soon when it fails") {
     run_test(trigger_after_health());
 }
 TEST_CASE("requeue_after forgets the failures before it") {
     run_test(requeue_after_forgets());
 }
-TEST_CASE("no reconcile begins after a stop, also where a worker has been handed its key already") {
+TEST_CASE("no reconcile begins after a stop, even if a worker has already been handed its key") {
     run_test(stop_beside_a_key());
 }

@@ -1,4 +1,5 @@
-// Controllers that lose one of their coroutines, are run twice, or leave their caller as they found it.
+// Controllers that lose one of their coroutines, are run twice, or leave the cancellation setting of their caller as it
+// was.
 #include "controller_fixture.hpp"
 
 #include <informer/controller/event_recorder.hpp>
@@ -20,7 +21,7 @@ public:
     bool fails = true;
 };
 
-/// What a worker needs memory for it cannot do without; the key that it had must not be forgotten in silence.
+/// A worker cannot go on when its limiter has no memory, and the key that it had must not be forgotten in silence.
 asio::awaitable<void> lost_worker() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -34,11 +35,11 @@ asio::awaitable<void> lost_worker() {
     CHECK(ok);
     CHECK(b.error_of_run->find("bad_alloc") != std::string::npos);
     CHECK(b.has_logged("bad_alloc"));
-    CHECK(c.not_ready().find("bad_alloc") != std::string::npos); // though its informer lives on
+    CHECK(c.not_ready().find("bad_alloc") != std::string::npos); // although its informer lives on
     co_await b.end();
 }
 
-/// A clock that fails once, when told.
+/// A clock that throws once after `fails` was set.
 class failing_clock final : public informer::clock {
 public:
     explicit failing_clock(std::shared_ptr<informer::clock> c) : real_(std::move(c)) {}
@@ -54,7 +55,8 @@ private:
     std::shared_ptr<informer::clock> real_;
 };
 
-/// One is lost while the other reconciles, and that one when it comes back: nobody is left to wait for.
+/// One worker is lost while the other reconciles, and the other at the end of its reconcile: no worker is left to wait
+/// for.
 asio::awaitable<void> lost_workers() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -77,7 +79,7 @@ asio::awaitable<void> lost_workers() {
     CHECK_FALSE(*b.ended);
     way.open();
     const std::function<bool()> over = [&] { return *b.ended; };
-    ok = co_await eventually(over); // at a clock that stands still
+    ok = co_await eventually(over); // while the clock stands still
     CHECK(ok);
     CHECK(b.error_of_run->find("bad_alloc") != std::string::npos);
     CHECK_FALSE(b.has_logged("shutdown time-out"));
@@ -116,7 +118,7 @@ asio::awaitable<void> unready_without_sources() {
     co_await b.end();
 }
 
-/// The workers alone, as leading work is: they can be run again after an end of any kind.
+/// The workers alone, as leading work runs them: after a cancellation they can be run again.
 asio::awaitable<void> workers_again() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -140,12 +142,12 @@ asio::awaitable<void> workers_again() {
 asio::awaitable<void> run_and_note(asio::awaitable<void> work, bool* still_throws) {
     try {
         co_await std::move(work);
-    } catch (const boost::system::system_error&) { // cancelled, or the controller's own
+    } catch (const boost::system::system_error&) { // cancelled, or the controller's own error
     }
     *still_throws = co_await asio::this_coro::throw_if_cancelled();
 }
 
-/// A caller that was cancelled while he awaited this must hear of it at his next co_await.
+/// A caller that was cancelled while it awaited the controller must get the exception at its next co_await.
 asio::awaitable<void> callers_setting() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -196,10 +198,10 @@ asio::awaitable<void> run_twice(asio::awaitable<void> (controller::*second)()) {
 
 } // namespace
 
-TEST_CASE("a controller that loses a worker ends with what happened, instead of looking alive") {
+TEST_CASE("a controller that loses a worker ends with that error, instead of looking alive") {
     run_test(lost_worker());
 }
-TEST_CASE("a controller that loses its last worker while it stops waits for nobody") {
+TEST_CASE("a controller that loses its last worker while it stops does not wait for one") {
     run_test(lost_workers());
 }
 TEST_CASE("a controller is not ready once nothing follows its sources: stopped, broken, or cancelled in warm standby") {
@@ -210,7 +212,7 @@ TEST_CASE("a controller is not ready once nothing follows its sources: stopped, 
 TEST_CASE("workers that were cancelled can be run again") {
     run_test(workers_again());
 }
-TEST_CASE("a controller leaves its caller's cancellation as it was") {
+TEST_CASE("a controller leaves its caller's cancellation setting as it was") {
     run_test(callers_setting());
 }
 TEST_CASE("run() twice in one turn: the second one is refused, the first one goes on") {

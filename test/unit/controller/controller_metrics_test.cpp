@@ -1,4 +1,4 @@
-// The figures of a controller: its series, what is counted, and who asks for them.
+// The figures of a controller: its metric series, what is counted, and sinks that ask for the figures.
 #include "controller_fixture.hpp"
 
 #include "support/recording_sink.hpp"
@@ -14,7 +14,8 @@ using namespace controller_test;
 
 namespace {
 
-/// A dashboard that asks for everything whenever it is told of anything. From another thread, as there it can be given up.
+/// A sink that asks for the controller's figures whenever it is called. It asks from another thread, so that the test
+/// can give up waiting for a call that blocks.
 class asking_sink final : public metrics_sink {
 public:
     ~asking_sink() override {
@@ -32,7 +33,7 @@ private:
         if (!whom || stuck) return;
         auto answered = std::make_shared<std::promise<void>>();
         auto told = answered->get_future();
-        asking_.emplace_back([answered, c = &*whom] { // no copy, which might be the last to go
+        asking_.emplace_back([answered, c = &*whom] { // no copy: it might be the last one to be destroyed
             (void)c->figures();
             answered->set_value();
         });
@@ -69,10 +70,10 @@ asio::awaitable<void> asked_by_the_sink() {
     co_await b.finish(c);
     CHECK(sink->answers > 5);
     CHECK_FALSE(sink->stuck);
-    sink->whom.reset(); // it holds the sink
+    sink->whom.reset(); // the controller holds the sink
 }
 
-/// Amid a reconcile.
+/// The sink asks when a running reconcile is cut off.
 asio::awaitable<void> asked_when_cut() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -97,10 +98,10 @@ asio::awaitable<void> asked_when_cut() {
     CHECK(sink->answers > 0);
     CHECK_FALSE(sink->stuck);
     co_await b.end();
-    sink->whom.reset(); // it holds the sink
+    sink->whom.reset(); // the controller holds the sink
 }
 
-/// Also of a standby, whose sources run alone.
+/// `apart`: a standby, whose sources run without workers.
 asio::awaitable<void> series_at_zero(bool apart) {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -235,12 +236,12 @@ TEST_CASE("the series of a controller are there from its start, at zero") {
     run_test(series_at_zero(false));
     run_test(series_at_zero(true));
 }
-TEST_CASE("the series of a controller go with it, so that names may have no end") {
+TEST_CASE("the series of a controller are removed with it, so that names may change without end") {
     run_test(series_end());
 }
-TEST_CASE("a controller counts its reconciles by what they came to") {
+TEST_CASE("a controller counts its reconciles by result") {
     run_test(counted_by_result());
 }
-TEST_CASE("a reconcile that took too long is counted, and the time of each is told") {
+TEST_CASE("a reconcile that took too long is counted, and the duration of each is reported") {
     run_test(timed());
 }

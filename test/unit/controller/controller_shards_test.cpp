@@ -32,8 +32,8 @@ std::string name_of(int i) {
 
 /// What all replicas do, seen from outside.
 struct ledger {
-    std::set<std::string> running;                          ///< now, anywhere
-    std::map<std::string, std::map<std::string, int>> done; ///< by key, by replica
+    std::set<std::string> running;                          ///< keys that are being reconciled, by any replica
+    std::map<std::string, std::map<std::string, int>> done; ///< reconciles by key and replica
     bool twice = false;                                     ///< a key ran in two places at the same time
     int by(const std::string& replica) const {
         int n = 0;
@@ -92,13 +92,13 @@ struct worker {
         task_group sharing(executor), working(executor);
         sharing.spawn(w->group->run());
         working.spawn(w->work->run());
-        co_await working.join(); // first, and with it what holds keys
+        co_await working.join(); // first: running reconciles still hold their keys
         sharing.stop();
         co_await sharing.join();
         co_await w->factory.shutdown();
     }
     void start() { self.start(live(this)); }
-    /// All but its workers.
+    /// Runs everything except the workers.
     static asio::awaitable<void> stand_by(worker* w) {
         const auto executor = co_await asio::this_coro::executor;
         co_await asio::this_coro::throw_if_cancelled(false);
@@ -129,7 +129,7 @@ void put(world& w, int i, const std::string& text) {
         w.server->update(std::move(o));
 }
 
-/// Two replicas at work on what there is.
+/// Two replicas that have reconciled all objects.
 struct pair {
     explicit pair(world& in) : w(in) {
         for (int i = 0; i < objects; ++i) put(w, i, "first");
@@ -162,7 +162,7 @@ TEST_CASE("sharded controllers: each object is reconciled by exactly one of the 
     CHECK_FALSE(p.l.twice);
 }
 
-TEST_CASE("sharded controllers: what a crashed replica had is reconciled by the others, though nothing changed") {
+TEST_CASE("sharded controllers: the keys of a crashed replica are reconciled by the others, though nothing changed") {
     world w;
     pair p(w);
     p.change_all();
@@ -174,8 +174,8 @@ TEST_CASE("sharded controllers: what a crashed replica had is reconciled by the 
     p.a.self.paused = true;
     w.run(25s);
     for (const auto& key : of_a) CHECK(p.l.done[key].contains("b"));
-    CHECK(p.l.keys() == of_a.size()); // what was b's already is not done again
-    // It wakes: joins anew, and what comes back to it is looked at again.
+    CHECK(p.l.keys() == of_a.size()); // what b owned before is not reconciled again
+    // Replica a wakes up and joins anew, and reconciles the keys that come back to it.
     p.l.done.clear();
     p.a.self.paused = false;
     w.run(40s);
@@ -183,7 +183,7 @@ TEST_CASE("sharded controllers: what a crashed replica had is reconciled by the 
     CHECK_FALSE(p.l.twice);
 }
 
-TEST_CASE("sharded controllers: a reconcile under way when its key is lost has ended before another begins") {
+TEST_CASE("sharded controllers: a reconcile whose key is lost has ended before another replica begins one") {
     world w;
     for (int i = 0; i < objects; ++i) put(w, i, "first");
     ledger l;
@@ -194,7 +194,7 @@ TEST_CASE("sharded controllers: a reconcile under way when its key is lost has e
     w.run(60s);
     c.start();
     w.run(60s);
-    b.work->stop(); // what runs may finish, under the Lease
+    b.work->stop(); // running reconciles may finish, under the Lease
     w.run(60s);
     CHECK(b.self.ended);
     CHECK(l.keys() == objects);
@@ -202,7 +202,7 @@ TEST_CASE("sharded controllers: a reconcile under way when its key is lost has e
     CHECK(l.by("c") > 0);
 }
 
-TEST_CASE("sharded controllers: a key whose text cannot be told keeps no other key of its object back") {
+TEST_CASE("sharded controllers: a key whose shard text cannot be made holds back no other key of its object") {
     world w;
     const map_function two = [](const object& o) {
         return std::vector<object_key>{object_key(space, poison), o.key()};
@@ -224,7 +224,7 @@ TEST_CASE("sharded controllers: a key whose text cannot be told keeps no other k
     CHECK(a.work->figures().source_errors > 0);
 }
 
-TEST_CASE("sharded controllers: an API server's absence stops work, and all of it is looked at again afterwards") {
+TEST_CASE("sharded controllers: while the server refuses Leases no work is done; then all keys are reconciled again") {
     world w;
     for (int i = 0; i < objects; ++i) put(w, i, "first");
     ledger l;
@@ -237,7 +237,7 @@ TEST_CASE("sharded controllers: an API server's absence stops work, and all of i
     w.server->inject(testing::fault(testing::fault::kind::status).on(about_leases).repeat(1'000'000).with_code(503));
     w.run(12s);
     CHECK_FALSE(a.group->view().active());
-    put(w, 1, "second"); // seen, and nobody's
+    put(w, 1, "second"); // seen while no replica owns the key
     w.run(2s);
     CHECK(l.keys() == 0);
     w.server->clear_faults();
@@ -245,7 +245,7 @@ TEST_CASE("sharded controllers: an API server's absence stops work, and all of i
     CHECK(l.keys() == objects);
 }
 
-TEST_CASE("sharded controllers: going through all objects for new keys lets others have their turn") {
+TEST_CASE("sharded controllers: going through all objects for new keys lets other work have its turn") {
     world w;
     for (int i = 0; i < 4 * objects; ++i) put(w, i, "first");
     ledger l;
@@ -264,11 +264,11 @@ TEST_CASE("sharded controllers: going through all objects for new keys lets othe
     b.self.paused = true;
     w.run(25s);
     CHECK(l.by("a") > objects);
-    CHECK(looks->most() > 0); // it has looked again
+    CHECK(looks->most() > 0); // it has gone through the objects again
     CHECK(looks->most() <= 32);
 }
 
-TEST_CASE("sharded controllers: a key of ours that only_keys refuses is dropped, and not looked at again") {
+TEST_CASE("sharded controllers: an owned key that only_keys refuses is dropped, and not tried again") {
     world w;
     ledger l;
     for (int i = 0; i < objects; ++i) put(w, i, "first");
@@ -293,7 +293,7 @@ TEST_CASE("sharded controllers: a reconcile that was cut off before it began is 
     w.settle();
     REQUIRE(l.keys() == 1);
     l.done.clear();
-    // The lease is lost at the moment at which a worker gets its key.
+    // The Lease is lost at the moment when a worker gets its key.
     asio::post(a.self.io, [&] {
         term.stop();
         a.work->enqueue(object_key(space, name_of(0)));
@@ -304,7 +304,7 @@ TEST_CASE("sharded controllers: a reconcile that was cut off before it began is 
     CHECK(a.work->figures().queue.ready == 1);
 }
 
-TEST_CASE("sharded controllers: several changes while the sources are still gone through for the first lose nothing") {
+TEST_CASE("sharded controllers: group changes while the sources are gone through for an earlier one lose no key") {
     world w;
     bool blocked = false;
     const map_function slow = [&blocked](const object& o) {
@@ -325,7 +325,8 @@ TEST_CASE("sharded controllers: several changes while the sources are still gone
         if (!who.contains("a")) of_others.insert(key);
     l.done.clear();
     blocked = true;
-    for (worker* one : {&b, &c, &d}) { // each death is a change of its own; a is held up in the first one
+    // each death is another change of the group; a is held up while it handles the first
+    for (worker* one : {&b, &c, &d}) {
         one->self.paused = true;
         w.run(25s);
     }

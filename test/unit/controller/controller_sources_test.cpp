@@ -1,4 +1,5 @@
-// What each of a controller's sources leads to: which keys, at what priority, and what a controller says of a source it has lost.
+// What the sources of a controller lead to: which keys, and at what priority; and what a controller reports about a
+// source that it has lost.
 #include "controller_fixture.hpp"
 
 #include "support/refusal.hpp"
@@ -120,7 +121,7 @@ asio::awaitable<void> lost_after_the_sync() {
     CHECK(ok);
     b.foo_source->on_watch_fail(refused(403, "Forbidden"));
     b.foo_watch->end();
-    for (int i = 0; i < 3; ++i) { // it is asked a few times before it is believed
+    for (int i = 0; i < 3; ++i) { // the server is asked a few times before its refusal is believed
         b.foo_source->on_watch_fail(refused(403, "Forbidden"));
         b.foo_source->on_list(list_script().fail(refused(403, "Forbidden")));
     }
@@ -162,7 +163,7 @@ asio::awaitable<void> several_namespaces() {
     std::vector<std::shared_ptr<watch_script>> watches;
     informer_factory factory(b.rt, [&](const api_resource& r, const std::string& ns) -> std::shared_ptr<list_watch> {
         auto& made = sources[ns];
-        CHECK(made == nullptr); // one informer for each
+        CHECK(made == nullptr); // one informer per namespace
         made = std::make_shared<scripted_list_watch>(ex, r);
         return made;
     });
@@ -175,7 +176,7 @@ asio::awaitable<void> several_namespaces() {
     watches.push_back(sources.at("east")->on_watch());
     watches.back()->open();
     co_await settle(100);
-    CHECK(b.seen.empty()); // not before every one has synced
+    CHECK(b.seen.empty()); // not before all have synced
     CHECK(c.not_ready().find("pods in west") != std::string::npos);
     sources.at("west")->on_list(list_script().items({pod_of("west", "w1", "3")}).version("20"));
     watches.push_back(sources.at("west")->on_watch());
@@ -199,19 +200,19 @@ asio::awaitable<void> several_namespaces() {
 TEST_CASE("a resync repeats every object of its source at low priority") {
     run_test(resyncs());
 }
-TEST_CASE("keys enter at the priority of their source, those of its initial state no higher than low") {
+TEST_CASE("keys enter at the priority of their source; those of the initial state at low priority at most") {
     run_test(priorities());
 }
-TEST_CASE("a source of one namespace reconciles no other, though its informer has all of them") {
+TEST_CASE("a source of one namespace reconciles no other, though its informer has all namespaces") {
     run_test(one_namespace_of_a_wider_cache());
 }
-TEST_CASE("owns: all owners are told where any of them is asked for") {
+TEST_CASE("owns with owner_kind::any: an owner that is not the controller is reconciled, too") {
     run_test(any_owner());
 }
 TEST_CASE("a controller whose source may not be read any more is not ready, though it has synced") {
     run_test(lost_after_the_sync());
 }
-TEST_CASE("a source without namespaces is not narrowed to one") {
+TEST_CASE("a source of a cluster-scoped resource is not narrowed to a namespace") {
     run_test(no_namespaces());
 }
 TEST_CASE("a source of several namespaces follows each of them, once, and waits for all") {

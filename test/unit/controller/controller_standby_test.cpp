@@ -1,4 +1,4 @@
-// What waits while no worker runs, and what is asked for again when one does.
+// The keys that wait while no worker runs, and those that are asked for again when workers run.
 #include "controller_fixture.hpp"
 
 #include <stdexcept>
@@ -14,14 +14,14 @@ std::string numbered(const char* prefix, int n) {
     return prefix + std::to_string(n);
 }
 
-/// A standby sees objects come and go, and leads then.
+/// A standby sees objects come and go; then it leads.
 asio::awaitable<void> standby_of_many() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
     std::vector<std::string> staying;
     for (int i = 0; i < steady; ++i) staying.push_back(foo(numbered("stays-", i), 1));
     b.serve(std::move(staying));
-    // Of no Foo: it is asked for again by the Deployment that leads to it.
+    // The key belongs to no Foo: the Deployment that leads to it asks for it again.
     map_function elsewhere = [](const object&) { return std::vector<object_key>{object_key("", "all-of-them")}; };
     controller c = b.of_foos().watches(deployments, elsewhere, b.source()).build(b.noting());
     b.group.spawn(c.run_sources());
@@ -47,7 +47,7 @@ asio::awaitable<void> standby_of_many() {
     ok = co_await eventually(told, 60s);
     CHECK(ok);
     CHECK(most > steady + 1);
-    CHECK(most <= 2 * (steady + 1024 + 2) + 1024); // the last is what comes between two looks
+    CHECK(most <= 2 * (steady + 1024 + 2) + 1024); // the last 1024: keys that come between two looks
     CHECK(b.seen.empty());
 
     b.group.spawn(c.run_workers());
@@ -57,15 +57,15 @@ asio::awaitable<void> standby_of_many() {
     };
     ok = co_await eventually(worked, 60s);
     CHECK(ok);
-    // perhaps before it is come to once more
+    // Perhaps twice: once before the pass through the sources reaches the object, and once for that.
     for (const int i : {0, steady / 2, steady - 1}) CHECK(b.count(numbered("stays-", i)) >= 1);
-    CHECK(b.count(numbered("gone-", churned - 1)) >= 1); // what has gone of late may not have been seen by who led
+    CHECK(b.count(numbered("gone-", churned - 1)) >= 1); // the last leader may not have seen the latest deletions
     CHECK(b.count(numbered("gone-", 0)) == 0);
     c.stop();
     co_await b.end();
 }
 
-/// Nothing tells whose keys these are.
+/// Without `for_` nothing tells which objects the keys belong to.
 asio::awaitable<void> standby_without_a_resource() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -105,7 +105,7 @@ asio::awaitable<void> standby_without_a_resource() {
     co_await b.end();
 }
 
-/// The state that repairs an object follows one that cannot be read.
+/// The mapping cannot read the first state of an object, but it can read the state that repairs the object.
 asio::awaitable<void> unreadable_before() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -126,7 +126,7 @@ asio::awaitable<void> unreadable_before() {
     const std::function<bool()> repaired = [&] { return b.count("good") == 1; };
     bool ok = co_await eventually(repaired);
     CHECK(ok);
-    b.deployment_watch->modified(at("?", 13)); // and the one before it leads to its key
+    b.deployment_watch->modified(at("?", 13)); // the state before still leads to its key
     const std::function<bool()> broken = [&] { return b.count("good") == 2; };
     ok = co_await eventually(broken);
     CHECK(ok);
@@ -134,7 +134,7 @@ asio::awaitable<void> unreadable_before() {
     co_await b.finish(c);
 }
 
-/// Who sorts failures into those that trying again helps against and others finds the cancellation among the others.
+/// A reconciler that returns `terminal` for each failure that a retry does not cure does so for its cancellation, too.
 asio::awaitable<void> cut_and_called_terminal() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -168,7 +168,7 @@ asio::awaitable<void> cut_and_called_terminal() {
     co_await b.end();
 }
 
-/// What is called keeps what it was given, by whichever way it takes it.
+/// Arguments live as long as the coroutine that was called with them, even if it takes them by reference.
 asio::awaitable<void> by_reference() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -230,7 +230,7 @@ asio::awaitable<void> trigger_again() {
     co_await b.finish(c);
 }
 
-/// Who leads for so short that the sources were not gone through to their end leaves that to who leads next.
+/// If a term ends before the sources were gone through, the next term goes through them.
 asio::awaitable<void> two_short_terms() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -258,7 +258,7 @@ asio::awaitable<void> two_short_terms() {
     ok = co_await eventually(told, 60s);
     CHECK(ok);
     co_await settle();
-    CHECK(c.figures().queue.ready < 6000); // it has forgotten
+    CHECK(c.figures().queue.ready < 6000); // some keys have been forgotten
     {
         task_group term(ex);
         term.spawn(c.run_workers());
@@ -277,25 +277,25 @@ asio::awaitable<void> two_short_terms() {
 
 } // namespace
 
-TEST_CASE("a standby's queue does not grow by what comes and goes, and who leads then goes through the sources again") {
+TEST_CASE("the queue of a standby does not grow by churn; the next workers go through all sources again") {
     run_test(standby_of_many());
 }
-TEST_CASE("a standby's queue does not grow either where no resource tells whose its keys are") {
+TEST_CASE("a standby's queue does not grow in a controller without for_ either") {
     run_test(standby_without_a_resource(), 120s);
 }
-TEST_CASE("a mapping that throws for one state costs no key of the other") {
+TEST_CASE("a mapping that throws for one state loses no key of the other state") {
     run_test(unreadable_before());
 }
-TEST_CASE("a reconcile that is cut off is asked for again, also where it calls its cancellation terminal") {
+TEST_CASE("a reconcile that is cut off is asked for again, even if it returns its cancellation as terminal") {
     run_test(cut_and_called_terminal());
 }
-TEST_CASE("a reconciler may take its request by reference, and a trigger what it asks with") {
+TEST_CASE("a reconciler may take its request by reference, and a trigger source its controller_trigger") {
     run_test(by_reference());
 }
 TEST_CASE("a trigger that throws is called again after a pause, one that returns is not") {
     run_test(trigger_again());
 }
 
-TEST_CASE("what one term did not go through to its end the next one does") {
+TEST_CASE("sources that one term did not go through to the end are gone through in the next") {
     run_test(two_short_terms());
 }

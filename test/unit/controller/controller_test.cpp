@@ -23,7 +23,7 @@ asio::awaitable<void> from_event_to_reconcile() {
     const std::function<bool()> second = [&] { return b.count("b") == 1; };
     ok = co_await eventually(second);
     CHECK(ok);
-    // A deployment leads to its owner; one that goes from one owner to another concerns both; deletion too.
+    // A Deployment leads to its owner. A change of the owner concerns both owners; a deletion leads to the owner, too.
     b.deployment_watch->added(deployment("d", 12, "x"));
     const std::function<bool()> third = [&] { return b.count("x") == 1; };
     ok = co_await eventually(third);
@@ -59,7 +59,7 @@ asio::awaitable<void> after_the_sync() {
     bool ok = co_await eventually(waiting);
     CHECK(ok);
     co_await settle(100);
-    CHECK(b.seen.empty()); // the deployments are not there yet
+    CHECK(b.seen.empty()); // the Deployments are not listed yet
     CHECK(c.not_ready().find("deployments.apps") != std::string::npos);
     b.deployment_source->on_list(list_script().version("10"));
     b.deployment_watch = b.deployment_source->on_watch();
@@ -92,7 +92,7 @@ asio::awaitable<void> one_at_a_time() {
     const std::function<bool()> all = [&] { return seen.size() == 3; };
     bool ok = co_await eventually(all);
     CHECK(ok);
-    c.enqueue(object_key("ns", "a")); // it is being worked on
+    c.enqueue(object_key("ns", "a")); // it is being reconciled
     c.enqueue(object_key("ns", "a"));
     co_await settle(100);
     CHECK(seen.size() == 3);
@@ -104,7 +104,7 @@ asio::awaitable<void> one_at_a_time() {
     co_await settle(100);
     CHECK(seen.size() == 4); // once more, not twice
     CHECK(most_of_a == 1);
-    CHECK(beside_a == 2); // others go on meanwhile
+    CHECK(beside_a == 2); // other keys go on meanwhile
     co_await b.finish(c);
 }
 
@@ -217,7 +217,7 @@ asio::awaitable<void> culprit() {
     INFO(*b.error_of_run);
     CHECK(b.error_of_run->find("deployments.apps is not in sync after 60 s") != std::string::npos);
     CHECK(b.error_of_run->find("list deployments") != std::string::npos);
-    CHECK(b.has_logged(*b.error_of_run)); // also where nobody looks at the exception
+    CHECK(b.has_logged(*b.error_of_run)); // logged as well: the caller may not look at the exception
     co_await b.end();
 }
 
@@ -242,7 +242,7 @@ asio::awaitable<void> fresh_first() {
     bool ok = co_await eventually(begun);
     CHECK(ok);
     b.foo_watch->added(foo("fresh", 20));
-    const std::string changed = seen[0] == "old-9" ? "old-8" : "old-9"; // the order of a snapshot is anybody's
+    const std::string changed = seen[0] == "old-9" ? "old-8" : "old-9"; // the order of a snapshot is unspecified
     b.foo_watch->modified(foo(changed, 21));
     const std::function<bool()> came = [&] { return c.figures().queue.ready == 10; };
     ok = co_await eventually(came);
@@ -292,12 +292,12 @@ asio::awaitable<void> filtered() {
     const std::function<bool()> first = [&] { return b.count("a") == 1; };
     bool ok = co_await eventually(first);
     CHECK(ok);
-    b.foo_watch->modified(foo("a", 11, R"(,"generation":1)")); // its status
+    b.foo_watch->modified(foo("a", 11, R"(,"generation":1)")); // only its status changed
     b.foo_watch->modified(foo("a", 12, R"(,"generation":2)"));
     const std::function<bool()> second = [&] { return b.count("a") == 2; };
     ok = co_await eventually(second);
     CHECK(ok);
-    // A predicate that throws lets its event through and is told of once.
+    // A predicate that throws lets its event through, and is logged once.
     b.deployment_watch->added(deployment("d", 12, "x"));
     b.deployment_watch->added(deployment("e", 13, "x"));
     const std::function<bool()> through = [&] { return b.count("d") == 1 && b.count("e") == 1; };
@@ -343,7 +343,7 @@ asio::awaitable<void> stopping(ending how) {
     } else {
         c.stop();
         co_await settle(100);
-        CHECK_FALSE(*b.ended); // it waits for what runs
+        CHECK_FALSE(*b.ended); // it waits for the running reconcile
         if (how == ending::graceful) d.open();
         if (how == ending::twice) c.stop();
         if (how == ending::too_slow) b.clock->advance(30s);
@@ -488,7 +488,7 @@ TEST_CASE("for_ and owns: every change of an object, or of what it owns, leads t
 TEST_CASE("no reconcile begins before every source has delivered its initial state") {
     run_test(after_the_sync());
 }
-TEST_CASE("a key is never reconciled twice at the same time, and what changes meanwhile leads to one more") {
+TEST_CASE("a key is never reconciled twice at the same time; changes meanwhile lead to one more reconcile") {
     run_test(one_at_a_time());
 }
 TEST_CASE("outcomes: error and requeue back off, requeue_after waits, terminal waits for a change, exceptions are "
@@ -520,12 +520,12 @@ TEST_CASE("stop: running reconciles may finish; a second stop, cancellation and 
 TEST_CASE("warm standby: sources without workers fill the queue; workers that lost their lease give their key back") {
     run_test(standby());
 }
-TEST_CASE("triggers ask for keys at any time; one that fails is told of, and the controller goes on") {
+TEST_CASE("triggers ask for keys at any time; one that fails is logged, and the controller goes on") {
     run_test(triggers());
 }
 TEST_CASE("a controller whose informer ends does not live on as if nothing had happened") {
     run_test(lost_source());
 }
-TEST_CASE("plans that cannot work are refused") {
+TEST_CASE("configurations that cannot work are refused") {
     run_test(bad_plans());
 }

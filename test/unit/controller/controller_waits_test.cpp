@@ -85,7 +85,7 @@ asio::awaitable<void> index_in_the_making(bool by_mapping) {
     co_await b.finish(c);
 }
 
-/// Reads the Deployments, which are no source of its controller.
+/// The mapping reads the Deployments, which are no source of its controller.
 controller reading(bench& b, controller_options o = controller_options(), bool throws = false) {
     map_function same_name = [&b](const object& f) -> std::vector<object_key> {
         if (!b.factory.lister(deployments).find(f.key().str())) return {};
@@ -163,20 +163,20 @@ asio::awaitable<void> never_filled(ending how) {
 
 } // namespace
 
-TEST_CASE("nothing lost: a mapping that reads an index which is still being built is asked again") {
+TEST_CASE("nothing lost: a mapping that reads an index which is still being built is called again") {
     run_test(index_in_the_making(true));
 }
 TEST_CASE("after the sync: no reconcile begins before the indexes of its sources are built") {
     run_test(index_in_the_making(false));
 }
-TEST_CASE("nothing lost: a mapping that reads a cache which is not filled yet is asked again, and says so once") {
+TEST_CASE("nothing lost: a mapping that reads a cache which is not filled yet is called again; this is logged once") {
     run_test(not_filled(true));
     run_test(not_filled(false));
 }
-TEST_CASE("an event whose mapping waits is handled again, and a predicate that throws counted once") {
+TEST_CASE("an event whose mapping waits is handled again, and its predicate that throws is counted once") {
     run_test(not_filled(true, true));
 }
-TEST_CASE("a mapping that waits for a cache ends with its controller, and its sync by the time-out, which says why") {
+TEST_CASE("a mapping that waits for a cache ends with its controller; the time-out of the sync names it as the cause") {
     run_test(never_filled(ending::stop));
     run_test(never_filled(ending::cancel));
     run_test(never_filled(ending::time_out));

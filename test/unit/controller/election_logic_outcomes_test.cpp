@@ -1,11 +1,11 @@
-// Requests of an election whose outcome is not known, and what becomes of them at the end.
+// Requests of an election whose outcome is unknown, and how they are settled at the end.
 #include "election_logic_scene.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
 using namespace election_logic_test;
 
-TEST_CASE("a candidate whose question failed has acquired nothing: it is over at once when it is stopped") {
+TEST_CASE("a candidate whose read of the Lease failed has acquired nothing: it is over at once when it is stopped") {
     bench b;
     REQUIRE(b.next() == action::get);
     b.logic.failed(b.now, broken);
@@ -19,12 +19,12 @@ TEST_CASE("an acquisition that the server broke off with a 5xx may have succeede
     REQUIRE(b.next() == action::get);
     b.logic.missing();
     REQUIRE(b.next() == action::create);
-    b.logic.failed(b.now, broken); // 500: "etcd did not answer in time" is one
+    b.logic.failed(b.now, broken); // 500: also the answer when etcd did not answer in time
     b.logic.stop();
     CHECK(b.next() == action::get);
 }
 
-TEST_CASE("an acquisition of unknown outcome is of no interest any more once another holds the Lease") {
+TEST_CASE("an acquisition of unknown outcome does not matter any more once another replica holds the Lease") {
     bench b;
     REQUIRE(b.next() == action::get);
     b.logic.missing();
@@ -34,10 +34,10 @@ TEST_CASE("an acquisition of unknown outcome is of no interest any more once ano
     REQUIRE(b.next() == action::get);
     b.logic.found(b.now, held_by("you"));
     b.logic.stop();
-    CHECK(b.next() == action::over); // and asks nobody
+    CHECK(b.next() == action::over); // without another request
 }
 
-TEST_CASE("an acquisition of unknown outcome is of no interest any more once another one succeeded") {
+TEST_CASE("an acquisition of unknown outcome does not matter any more once a later one has succeeded") {
     bench b(me().re_elect());
     REQUIRE(b.next() == action::get);
     b.logic.missing();
@@ -56,7 +56,7 @@ TEST_CASE("an acquisition of unknown outcome is of no interest any more once ano
     CHECK(b.next() == action::over);
 }
 
-TEST_CASE("re-election: who stands again and is stopped was stopped, and has not lost") {
+TEST_CASE("re-election: a candidate that stands again and is then stopped ends as stopped, not as lost") {
     bench b(me().re_elect());
     b.lead();
     b.now += 10s;
@@ -70,7 +70,7 @@ TEST_CASE("re-election: who stands again and is stopped was stopped, and has not
     CHECK(b.logic.end() == election_end::stopped);
 }
 
-TEST_CASE("LE4 each request of an attempt has its own time, and a slow attempt is followed by the next at once") {
+TEST_CASE("LE4 each request of an attempt has its own time-out; the retry period counts from the attempt's beginning") {
     bench b;
     const auto asked = b.logic.next(b.now);
     REQUIRE(asked.what == action::get);

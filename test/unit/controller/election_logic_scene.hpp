@@ -1,4 +1,4 @@
-// The decisions of leader election, told what the server says and when, with no server and no clock.
+// The decisions of leader election without a server and a clock: the test says what the server answers, and when.
 #pragma once
 
 #include "controller/election_logic.hpp"
@@ -40,7 +40,7 @@ inline const failure broken = refused(500, "InternalError");
 inline const failure silent(errc::request_timeout, "test");
 inline const fencing_token token(resource_version("77"), 4);
 
-/// Says what the logic wants and gives it what it gets.
+/// Asks the logic for its next action, and reports outcomes to it.
 struct bench {
     explicit bench(leader_election_options o = me()) : logic(std::move(o), 1) {}
 
@@ -54,7 +54,7 @@ struct bench {
         return s.until - now;
     }
     void write() { logic.written(now, now, logic.desired(wall), token); }
-    /// Elected on a Lease that nobody holds, with the work running.
+    /// Wins the election by creating the Lease, and starts the work.
     void lead() {
         REQUIRE(next() == action::get);
         logic.missing();
@@ -63,7 +63,7 @@ struct bench {
         REQUIRE(logic.work_wanted());
         logic.work_started();
     }
-    /// Led until it was stopped, and the work has ended.
+    /// Leads until it is stopped; then the work ends.
     void lead_and_stop() {
         lead();
         logic.stop();

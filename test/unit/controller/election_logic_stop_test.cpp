@@ -1,4 +1,5 @@
-// The decisions of leader election, step by step: how a Lease is given up when its holder is stopped or has done its work.
+// The decisions of leader election, step by step: how a Lease is given up when its holder is stopped or has done its
+// work.
 #include "election_logic_scene.hpp"
 
 #include <catch2/generators/catch_generators.hpp>
@@ -49,7 +50,7 @@ TEST_CASE("LE5 a conflict while giving up reads again and tries again") {
     CHECK(b.next() == action::over);
 }
 
-TEST_CASE("LE5 what is not ours is not given up") {
+TEST_CASE("LE5 a Lease that is not ours is not given up") {
     bench b;
     b.lead_and_stop();
     SECTION("held by another") {
@@ -64,7 +65,7 @@ TEST_CASE("LE5 what is not ours is not given up") {
     CHECK(b.logic.end() == election_end::stopped);
 }
 
-TEST_CASE("LE5 giving up takes the renew deadline at the most") {
+TEST_CASE("LE5 giving up takes the renew deadline at most") {
     bench b;
     b.lead_and_stop();
     const auto from = b.now;
@@ -128,7 +129,7 @@ TEST_CASE("an acquisition that succeeds after the stop is given up without any w
     CHECK(b.next() == action::over);
 }
 
-TEST_CASE("work that returns by itself gives the Lease up") {
+TEST_CASE("when the work returns by itself, the Lease is given up") {
     bench b;
     b.lead();
     b.logic.work_over(b.now);
@@ -141,8 +142,7 @@ TEST_CASE("work that returns by itself gives the Lease up") {
     CHECK(b.logic.end() == election_end::finished);
 }
 
-TEST_CASE("who was told to stop, or had done its work, ends as that, also where its last renewal took longer than the "
-          "Lease to unwind") {
+TEST_CASE("a leader that was stopped or had finished ends as such, even if its last renewal outlasts the Lease") {
     const bool stopped = GENERATE(true, false);
     bench b;
     b.lead();
@@ -153,14 +153,14 @@ TEST_CASE("who was told to stop, or had done its work, ends as that, also where 
     CHECK(b.logic.abandon(b.now));
     b.now += 1min;
     b.logic.failed(b.now, silent);
-    REQUIRE(b.next() == action::get); // it may be ours still
+    REQUIRE(b.next() == action::get); // the Lease may still be ours
     b.logic.found(b.now, held_by("you"));
     CHECK(b.next() == action::over);
     CHECK(b.logic.end() == (stopped ? election_end::stopped : election_end::finished));
 }
 
-TEST_CASE("who was told to stop has lost all the same if the work still ran when the Lease ran out") {
-    const bool looked = GENERATE(true, false); // in time, or not before the work was over
+TEST_CASE("a leader that was stopped has lost all the same if its work still ran when its Lease became invalid") {
+    const bool looked = GENERATE(true, false); // whether the logic is asked before the work is over
     bench b;
     b.lead();
     b.logic.stop();

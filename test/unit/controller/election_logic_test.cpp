@@ -71,7 +71,7 @@ TEST_CASE("LE3 no Lease: it is created, with no transition") {
     CHECK(b.logic.token().version == resource_version("77"));
 }
 
-TEST_CASE("LE3 a Lease that another held, and that is gone by the next look, is created with no transition") {
+TEST_CASE("LE3 a Lease that another held, and that was then deleted, is created with no transition") {
     bench b;
     REQUIRE(b.next() == action::get);
     b.logic.found(b.now, held_by("you"));
@@ -85,7 +85,7 @@ TEST_CASE("LE3 a Lease that another held, and that is gone by the next look, is 
     CHECK(r.acquire_time == r.renew_time);
 }
 
-TEST_CASE("LE3 a creation that another won is tried again later") {
+TEST_CASE("LE3 when another has won the creation, the candidate tries again later") {
     bench b;
     CHECK(b.next() == action::get);
     b.logic.missing();
@@ -148,7 +148,7 @@ TEST_CASE("LE3 an empty holder is taken at once, and counts as a transition") {
     CHECK(b.logic.desired(wall).transitions == 4);
 }
 
-TEST_CASE("LE3 our own record of before is taken at once and is no transition") {
+TEST_CASE("LE3 our own record from before is taken at once and is no transition") {
     bench b;
     REQUIRE(b.next() == action::get);
     b.logic.found(b.now, held_by("me"));
@@ -159,7 +159,7 @@ TEST_CASE("LE3 our own record of before is taken at once and is no transition") 
     CHECK(b.logic.work_wanted());
 }
 
-TEST_CASE("LE3 a record that names no duration counts for ours") {
+TEST_CASE("LE3 a record without a duration counts for our own lease duration") {
     bench b;
     REQUIRE(b.next() == action::get);
     b.logic.found(b.now, held_by("you", "1", 0s));
@@ -194,7 +194,7 @@ TEST_CASE("LE3 the leader renews without reading first, and reads only after a f
     CHECK(b.logic.work_wanted());
 }
 
-TEST_CASE("LE3 a Lease that was deleted under its leader is made again, with its history") {
+TEST_CASE("LE3 a Lease that was deleted under its leader is created again, with its history") {
     bench b;
     b.lead();
     b.now += 2s;
@@ -215,7 +215,7 @@ TEST_CASE("LE3 a wall clock that stands still does not make renewals invisible")
     REQUIRE(b.next() == action::update);
     std::set<std::string> said{b.logic.desired(wall).renew_time};
     CHECK(said.contains("2023-11-14T22:13:20.000001Z"));
-    for (int i = 0; i < 9; ++i) { // who sees every other one only must see a change too
+    for (int i = 0; i < 9; ++i) { // a reader that sees only every other renewal must see a change, too
         b.write();
         b.now += 2s;
         REQUIRE(b.next() == action::update);
@@ -224,7 +224,7 @@ TEST_CASE("LE3 a wall clock that stands still does not make renewals invisible")
     CHECK(said.size() == 10);
 }
 
-TEST_CASE("LE3 a wall clock that is set back is followed, and by little not at once") {
+TEST_CASE("LE3 a wall clock set back by a second or more is followed at once, one set back by less is not") {
     renewal_times times;
     CHECK(times.next(wall + 1h, "") == "2023-11-14T23:13:20.000000Z");
     CHECK(times.next(wall, "") == "2023-11-14T22:13:20.000000Z");
@@ -232,7 +232,7 @@ TEST_CASE("LE3 a wall clock that is set back is followed, and by little not at o
     CHECK(times.next(wall - 1s, "2023-11-14T22:13:19.000000Z") == "2023-11-14T22:13:19.000001Z");
 }
 
-TEST_CASE("LE4 a leader that cannot renew stops leading the renew deadline after the last renewal was sent") {
+TEST_CASE("LE4 a leader that cannot renew stops leading one renew deadline after its last renewal was sent") {
     bench b;
     b.lead();
     const auto sent = b.now;
@@ -272,7 +272,7 @@ TEST_CASE("LE4 a request that hangs ends in time to try again, and at the deadli
     CHECK_FALSE(b.logic.work_wanted());
 }
 
-TEST_CASE("LE4 a request time-out of for ever cuts no request short") {
+TEST_CASE("LE4 an infinite request time-out cuts no request short") {
     auto o = me();
     o.request_timeout(std::chrono::nanoseconds::max());
     REQUIRE_FALSE(o.check());
@@ -308,7 +308,7 @@ TEST_CASE("LE4 a leader that sees another holder stops at once") {
         CHECK_FALSE(b.logic.work_wanted());
         CHECK_FALSE(b.logic.holding(b.now));
         CHECK(b.logic.lost());
-        // It waits for its work, and touches the Lease no more.
+        // It waits for its work to end, and does not touch the Lease any more.
         CHECK(b.next() == action::wait);
         b.logic.work_over(b.now);
         CHECK(b.next() == action::over);
@@ -326,7 +326,7 @@ TEST_CASE("LE4 a process that was paused knows at once that it does not lead any
     CHECK(b.logic.overdue(b.now));
 }
 
-TEST_CASE("work that outlives the Lease is noticed when others may lead") {
+TEST_CASE("work that outlives the Lease is overdue once others may lead") {
     bench b;
     b.lead();
     b.now += 10s;
@@ -340,7 +340,7 @@ TEST_CASE("work that outlives the Lease is noticed when others may lead") {
     CHECK_FALSE(b.logic.overdue(b.now));
 }
 
-TEST_CASE("re-election: after a loss it stands again, once its work has ended") {
+TEST_CASE("re-election: after a loss the candidate stands again, once its work has ended") {
     bench b(me().re_elect());
     b.lead();
     b.now += 10s;
@@ -365,7 +365,7 @@ TEST_CASE("re-election: after a loss it stands again, once its work has ended") 
     CHECK(b.logic.end() == election_end::stopped);
 }
 
-TEST_CASE("LE8 only a leader whose Lease expired long ago is unhealthy, and one whose work goes on without it") {
+TEST_CASE("LE8 only a leader whose Lease expired long ago, or whose work goes on without it, is unhealthy") {
     bench b;
     CHECK_FALSE(b.logic.check(b.now, 5s));
     REQUIRE(b.next() == action::get);
@@ -379,7 +379,7 @@ TEST_CASE("LE8 only a leader whose Lease expired long ago is unhealthy, and one 
     CHECK(l.logic.check(l.now + 20s + 1ms, 5s) == errc::deadline_exceeded);
     const auto expired = l.logic.expires();
     l.now += 10s;
-    REQUIRE(l.next() == action::wait); // it noticed, and does not claim to lead
+    REQUIRE(l.next() == action::wait); // it has noticed, and no longer claims to lead
     CHECK_FALSE(l.logic.check(expired + 5s, 5s));
     CHECK_FALSE(l.logic.check(expired + 1h, clock::duration::max()));
     CHECK(l.logic.check(expired + 5s + 1ms, 5s) == errc::deadline_exceeded);

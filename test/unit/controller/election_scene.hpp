@@ -1,4 +1,4 @@
-// Replicas that stand for election at an embedded API server, what is seen of them, and what befalls the server.
+// Replicas that stand for election at an embedded API server, what tests observe of them, and faults of the server.
 #pragma once
 
 #include "lease_world.hpp"
@@ -20,7 +20,7 @@ namespace lease_test {
 
 inline constexpr const char* space = "default";
 
-/// One replica that stands for election, and what is seen of it.
+/// One replica that stands for election, and what tests observe of it.
 struct stander {
     stander(world& w, leader_election_options o, double rate = 1, std::chrono::nanoseconds wall = 0s)
         : all(w), self(w.add(o.identity_, rate, wall)) {
@@ -80,7 +80,7 @@ inline leader_election_options options(std::string identity) {
     return o;
 }
 
-/// No two work at once, ever.
+/// Checks after each step that no two replicas work at the same time.
 inline void watch_over(world& w, std::vector<stander*> all) {
     w.after_each = [all = std::move(all)] {
         int working = 0;

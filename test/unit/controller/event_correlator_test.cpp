@@ -1,4 +1,4 @@
-// Which events become one, and when a series is written: the correlator, step by step.
+// Which events become one series, and when a series is written: the correlator, step by step.
 #include "event_scene.hpp"
 
 #include <catch2/generators/catch_generators.hpp>
@@ -7,7 +7,7 @@ using namespace server_test;
 
 namespace {
 
-/// Time as a correlator is told.
+/// The time that the correlator is given.
 struct timeline {
     clock::time_point now = clock::time_point(std::chrono::hours(1));
     std::chrono::system_clock::time_point wall = informer::testing::manual_clock::default_wall;
@@ -22,8 +22,7 @@ struct timeline {
 
 } // namespace
 
-TEST_CASE("EV3 the first event is created, the second makes a series, which is written again when it goes on and when "
-          "it is over") {
+TEST_CASE("EV3 the first event is created, the second makes a series, written again as it goes on and when it ends") {
     event_correlator c;
     timeline t;
     auto w = t.record(c, about("a"));
@@ -54,30 +53,30 @@ TEST_CASE("EV3 the first event is created, the second makes a series, which is w
     CHECK(c.next_due() == t.now + 6min);
     t.pass(6min);
     w = c.tick(t.now);
-    REQUIRE(w.size() == 1); // the last word
+    REQUIRE(w.size() == 1); // the final write
     CHECK(w[0].count == 33);
     CHECK(c.remembered() == 0);
     CHECK(c.next_due() == clock::time_point::max());
     w = t.record(c, about("a"));
     REQUIRE(w.size() == 1);
-    CHECK(w[0].create); // a new one
+    CHECK(w[0].create); // a new event
     CHECK(w[0].name != name);
 }
 
-TEST_CASE("EV3 a series that was over before anybody asked what is due has its last word all the same") {
-    const bool room = GENERATE(true, false); // for a new event
+TEST_CASE("EV3 a series that was over before the next tick gets its final write all the same") {
+    const bool room = GENERATE(true, false); // room for a new event
     event_correlator c(event_limits().burst(room ? 2 : 1).refill(1h));
     timeline t;
     const std::string name = t.record(c, about("a")).at(0).name;
     for (int i = 0; i < 2; ++i) t.record(c, about("a"));
-    t.pass(7min); // without a tick: who calls it waits for the server
+    t.pass(7min); // without a tick: its caller waits for the server
     const auto w = t.record(c, about("a"));
     REQUIRE(w.size() == (room ? 2 : 1));
     CHECK(w[0].name == name);
     CHECK(w[0].count == 3);
     CHECK_FALSE(w[0].create);
     CHECK(w.back().create == room);
-    CHECK(c.tick(t.now).empty()); // nothing is said twice
+    CHECK(c.tick(t.now).empty()); // nothing is written twice
 }
 
 TEST_CASE("EV3 series that never end are never due") {
@@ -89,7 +88,7 @@ TEST_CASE("EV3 series that never end are never due") {
     CHECK(c.tick(t.now).empty());
 }
 
-TEST_CASE("events that differ in subject, reason, action, related object, type or note are different ones") {
+TEST_CASE("events that differ in subject, reason, action, related object, type or note are different events") {
     event_correlator c;
     const timeline t;
     auto warning = about("a"), act = about("a"), relative = about("a");
@@ -104,7 +103,7 @@ TEST_CASE("events that differ in subject, reason, action, related object, type o
     }
 }
 
-TEST_CASE("an object that was deleted and made anew is another subject, with events and room of its own") {
+TEST_CASE("an object that was deleted and created again is another subject, with events and burst of its own") {
     event_correlator c(event_limits().burst(1));
     const timeline t;
     const auto name = t.record(c, about("a")).at(0).name;
@@ -117,7 +116,7 @@ TEST_CASE("an object that was deleted and made anew is another subject, with eve
     CHECK(w[0].name != name);
 }
 
-TEST_CASE("EV2 many events that differ in their notes alone become one series") {
+TEST_CASE("EV2 many events that differ only in their notes become one series") {
     event_correlator c;
     timeline t;
     std::size_t created = 0;
@@ -153,7 +152,7 @@ TEST_CASE(
     CHECK(t.record(c, about("a", "Later still")).empty());
 }
 
-TEST_CASE("EV2 what is normal takes no room from a subject's warnings") {
+TEST_CASE("EV2 normal events take no room from a subject's warnings") {
     event_correlator c(event_limits().burst(3));
     const timeline t;
     std::vector<std::size_t> written;
@@ -169,7 +168,7 @@ TEST_CASE("EV2 what is normal takes no room from a subject's warnings") {
     CHECK(written == std::vector<std::size_t>{3, 3});
 }
 
-TEST_CASE("EV2 however long a subject was silent, 25 of its events at once are written and no more") {
+TEST_CASE("EV2 however long a subject was silent, no more than 25 of its events at once are written") {
     event_correlator c;
     timeline t;
     for (const clock::duration silence : {0h, 12h, 24h * 365}) {
@@ -180,7 +179,7 @@ TEST_CASE("EV2 however long a subject was silent, 25 of its events at once are w
     }
 }
 
-TEST_CASE("EV2 notes are combined until none came for over ten minutes, however long it goes on") {
+TEST_CASE("EV2 notes are combined until none comes for over ten minutes, however long they go on") {
     event_correlator c;
     timeline t;
     int n = 0;
@@ -194,14 +193,14 @@ TEST_CASE("EV2 notes are combined until none came for over ten minutes, however 
     CHECK(note() == "20");
 }
 
-TEST_CASE("EV2 with a refill of no time there is always room") {
+TEST_CASE("EV2 with a refill time of zero there is always room") {
     event_correlator c(event_limits().refill(0s));
     timeline t;
     for (int i = 0; i < 100; ++i) CHECK(t.record(c, about("a", "Reason" + std::to_string(i))).size() == 1);
     CHECK(c.dropped() == 0);
 }
 
-TEST_CASE("what is remembered of events is bounded") {
+TEST_CASE("the memory for events is bounded") {
     event_correlator c(event_limits().memory(100));
     timeline t;
     for (int i = 0; i < 10'000; ++i) t.record(c, about("pod-" + std::to_string(i)));
@@ -210,7 +209,7 @@ TEST_CASE("what is remembered of events is bounded") {
     CHECK(t.record(c, about("pod-0"))[0].create);
 }
 
-TEST_CASE("EV3 a series that must be forgotten for want of memory is written once more, if it grew") {
+TEST_CASE("EV3 a series that is forgotten because memory is full is written once more, if it grew") {
     event_correlator c(event_limits().memory(2));
     timeline t;
     const std::string name = t.record(c, about("a")).at(0).name;
@@ -225,20 +224,20 @@ TEST_CASE("EV3 a series that must be forgotten for want of memory is written onc
     CHECK(t.record(c, about("d")).size() == 1); // "b" was no series
 }
 
-TEST_CASE("of a series that was forgotten and begun anew the old name is nobody's") {
+TEST_CASE("forgetting the old name of a series that was begun anew does not touch the new series") {
     event_correlator c(event_limits().memory(2));
     const timeline t;
     const std::string old = t.record(c, about("a"))[0].name;
     t.record(c, about("b"));
     t.record(c, about("c"));
     REQUIRE(t.record(c, about("a"))[0].create);
-    c.forget(old); // its request, which failed, was on its way for long
+    c.forget(old); // the request for the old name was under way for long, and failed
     const auto again = t.record(c, about("a"));
     REQUIRE(again.size() == 1);
     CHECK_FALSE(again[0].create);
 }
 
-TEST_CASE("an event's name is one that the server takes, whatever its subject is called") {
+TEST_CASE("an event's name is valid for the server, whatever its subject is called") {
     event_correlator c;
     const timeline t;
     const auto name = [&](const std::string& of) { return t.record(c, about(of))[0].name; };

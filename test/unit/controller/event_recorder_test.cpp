@@ -1,4 +1,4 @@
-// Events: what is written, and that it is written.
+// The event recorder: what it writes, and what becomes of events that cannot be written.
 #include "event_scene.hpp"
 
 #include "support/log_capture.hpp"
@@ -39,7 +39,7 @@ asio::awaitable<void> on_the_server() {
     CHECK(e.at("related").at("kind") == "ConfigMap");
     CHECK_FALSE(e.as_object().contains("series"));
     b.clock->advance(1500ms);
-    // What is cut off makes no other event.
+    // Notes that differ only in what is cut off are the same event.
     recorder.event(a, event_type::normal, "Synced", "Sync", std::string(1000, 'x') + "ä" + std::string(1000, 'y') + "z",
                    a);
     const std::function<bool()> two = [&] {
@@ -156,7 +156,7 @@ asio::awaitable<void> flushed() {
     event_recorder recorder(b.rt, b.client, event_recorder_options("c"));
     task_group group(ex);
     group.spawn(recorder.run());
-    // Time stands still.
+    // The clock stands still.
     std::vector<bool> answers;
     for (const char* reason : {"One", "Two"}) recorder.event(a, event_type::normal, reason, "", "x");
     for (int i = 0; i < 2; ++i) group.spawn(flush_in_a_second(&recorder, &answers));
@@ -165,7 +165,7 @@ asio::awaitable<void> flushed() {
     CHECK(ok);
     CHECK(answers == std::vector<bool>{true, true});
     CHECK(recorder.figures().written == 2);
-    // What cannot be sent is waited for as long as was asked for.
+    // For an event that cannot be sent, a flush waits as long as it was told.
     b.server.stop_listening();
     recorder.event(a, event_type::normal, "Three", "", "x");
     group.spawn(flush_in_a_second(&recorder, &answers));
@@ -197,7 +197,7 @@ asio::awaitable<void> in_trouble() {
     };
     bool ok = co_await eventually(refused);
     CHECK(ok);
-    // Unreachable: tried again, ten seconds later and later still, then it goes through.
+    // Unreachable: tried again after ten seconds or a little more, then written.
     b.server.stop_listening();
     recorder.event(a, event_type::normal, "Unreachable", "", "x");
     const std::function<bool()> sleeping = [&] { return b.clock->waiters() != 0; };
@@ -220,7 +220,7 @@ asio::awaitable<void> in_trouble() {
     const std::function<bool()> ended = [&] { return over; };
     ok = co_await eventually(ended);
     CHECK(ok);
-    // One that was dropped for want of room is not taken for known.
+    // An event that was dropped for lack of room does not count as known.
     recorder.event(a, event_type::normal, "More4", "", "x");
     const std::function<bool()> four = [&] { return recorder.figures().written == 4; };
     ok = co_await eventually(four);
@@ -256,7 +256,8 @@ asio::awaitable<void> one_fails() {
     CHECK(tries("create") == 1);
     CHECK(tries("patch") == 0);
     const std::function<bool()> given_up = [&] {
-        const auto next = b.clock->next_deadline(); // while a request is under way that is its own, far off
+        // while a request is under way, this is the deadline of the request, which is far off
+        const auto next = b.clock->next_deadline();
         if (next && *next <= b.clock->now() + 13s) b.clock->advance(13s);
         return recorder.figures().failed == 2 && recorder.figures().pending == 0;
     };
@@ -270,7 +271,7 @@ asio::awaitable<void> one_fails() {
     co_await b.server.stop();
 }
 
-/// Nobody has refused an event where there is no credential to send it with, or no answer in time.
+/// If there is no credential to send an event with, or no answer in time, no server has refused the event.
 asio::awaitable<void> unsent(bool credential) {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -280,7 +281,7 @@ asio::awaitable<void> unsent(bool credential) {
     if (credential) {
         c.credentials.exec.command = folder.path("no-such-plugin");
     } else {
-        c.time_limit = 200ms; // real time, and less than that of a request
+        c.time_limit = 200ms; // real time, and shorter than the time-outs of a single request
         b.server.inject(fault(fault::kind::stall_after));
     }
     event_recorder recorder(b.rt, kubernetes::client(b.rt, c), event_recorder_options("c"));
@@ -311,7 +312,7 @@ asio::awaitable<void> unsent(bool credential) {
     co_await b.server.stop();
 }
 
-/// A write of a series fails, and the next one is recorded before its time has come.
+/// A write of a series fails, and the next event of the series is recorded before the retry is due.
 asio::awaitable<void> in_order(fault::kind how) {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -335,7 +336,8 @@ asio::awaitable<void> in_order(fault::kind how) {
     recorder.event(about("c"));
     writes = 5;
     const std::function<bool()> all = [&] {
-        const auto next = b.clock->next_deadline(); // while a request is under way that is its own, far off
+        // while a request is under way, this is the deadline of the request, which is far off
+        const auto next = b.clock->next_deadline();
         if (next && *next <= b.clock->now() + 13s) b.clock->advance(13s);
         return written();
     };
@@ -353,7 +355,7 @@ asio::awaitable<void> in_order(fault::kind how) {
     co_await b.server.stop();
 }
 
-/// Whoever slept until the series would be over.
+/// A recorder that slept until the series is over would write too late.
 asio::awaitable<void> refreshed_in_time() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -425,43 +427,41 @@ TEST_CASE("EV1 EV2 EV3 the constants are the contract's") {
     CHECK(o.limits_.series_over_ == 6min);
     CHECK(o.limits_.memory_ == 4096);
 }
-TEST_CASE("events arrive at the server with all that describes them, and series as patches") {
+TEST_CASE("events are stored with all that describes them, and series are written as patches") {
     run_test(on_the_server());
 }
-TEST_CASE("events tell which part of their subject they are about, and bear annotations") {
+TEST_CASE("events name the part of their subject that they are about, and carry annotations") {
     run_test(with_more_words());
 }
-TEST_CASE("an event's reason, action and instance are cut at the server's 128 bytes, and no character with them") {
+TEST_CASE("an event's reason, action and instance are cut to the server's 128 bytes, never within a character") {
     run_test(with_too_long_words());
 }
-TEST_CASE("events about what a namespace still holds while it is deleted are lost without a warning") {
+TEST_CASE("events about objects in a namespace that is being deleted are lost without a warning") {
     run_test(where_nobody_reads_them());
 }
-TEST_CASE("a flush returns as soon as nothing is pending, also by a clock that stands still, and else when its time is "
-          "over") {
+TEST_CASE("a flush returns once nothing is pending, even if the clock stands still, or else when its time is over") {
     run_test(flushed());
 }
 TEST_CASE(
-    "EV1 refusals are given up, an unreachable server is tried again, and what has no room is dropped and counted") {
+    "EV1 refused events are given up, an unreachable server is tried again, what has no room is dropped and counted") {
     run_test(in_trouble());
 }
-TEST_CASE("EV1 an event that nobody could be told is tried again, and so are those behind it") {
+TEST_CASE("EV1 an event that could not be sent is tried again, and so are those behind it") {
     run_test(unsent(false));
     informer::testing::need_pidfd_open();
     run_test(unsent(true));
 }
-TEST_CASE("EV1 an event that the server fails to store is given up after its tries, and holds up no other but its own "
-          "series") {
+TEST_CASE("EV1 an event that the server fails to store is given up after its tries, and holds up only its series") {
     run_test(one_fails());
 }
-TEST_CASE("EV3 the writes of a series keep their order, also behind one that failed") {
+TEST_CASE("EV3 the writes of a series keep their order, even after one that failed") {
     run_test(in_order(fault::kind::refuse));
     run_test(in_order(fault::kind::status));
 }
-TEST_CASE("EV3 a series that is refreshed more often than it would be over is written in time") {
+TEST_CASE("EV3 a series whose refresh is due before the series can be over is written in time") {
     run_test(refreshed_in_time());
 }
-TEST_CASE("a pause of for ever between the tries of an event is for ever") {
+TEST_CASE("an infinite pause between the tries of an event never ends") {
     run_test(pause_of_for_ever(fault::kind::refuse));
     run_test(pause_of_for_ever(fault::kind::status));
 }

@@ -11,7 +11,7 @@ using namespace server_test;
 
 namespace {
 
-/// A recorder at work, while time stands still.
+/// A running recorder, while the clock stands still.
 struct scene {
     explicit scene(asio::any_io_executor ex, event_recorder_options o = event_recorder_options("c"))
         : b(ex), recorder(b.rt, b.client, std::move(o)), group(ex) {
@@ -23,7 +23,8 @@ struct scene {
     task_group group;
 
     std::size_t tries() const { return b.asked("create", "events"); }
-    /// It waits for a next try: during a request it does not sleep, and else for minutes, until series are over.
+    /// Whether the recorder waits for the next try. During a request it does not sleep, and otherwise it sleeps for
+    /// minutes, until series are over.
     bool asleep() const {
         const auto next = b.clock->next_deadline();
         return next && *next <= b.clock->now() + 13s;
@@ -42,7 +43,7 @@ asio::awaitable<void> unreachable() {
     scene s(co_await asio::this_coro::executor);
     s.b.server.inject(fault(fault::kind::refuse).repeat(1000));
     for (int i = 0; i < 5; ++i) s.recorder.event(about("a" + std::to_string(i)));
-    for (std::size_t n = 1; n <= 3; ++n) { // one of them finds out, for all
+    for (std::size_t n = 1; n <= 3; ++n) { // one event is tried on behalf of all
         const std::function<bool()> tried = [&] { return s.tries() >= n && s.asleep(); };
         const bool ok = co_await eventually(tried);
         REQUIRE(ok);
@@ -83,7 +84,7 @@ asio::awaitable<void> spread() {
     co_await s.over();
 }
 
-/// The server stores the event, and the answer breaks off.
+/// The server stores the event, but the answer is cut off.
 asio::awaitable<void> answer_lost() {
     scene s(co_await asio::this_coro::executor);
     s.b.server.inject(fault(fault::kind::cut_after).after(10).verb("create"));
@@ -99,7 +100,7 @@ asio::awaitable<void> answer_lost() {
     CHECK(s.tries() == 2); // the second: AlreadyExists
     CHECK(s.recorder.figures().written == 1);
     CHECK(s.recorder.figures().failed == 0);
-    s.recorder.event(about("a")); // goes on with it
+    s.recorder.event(about("a")); // continues the series of that event
     sent = co_await s.recorder.flush(ever);
     CHECK(sent);
     const auto events = s.stored();
@@ -133,7 +134,7 @@ asio::awaitable<void> gone() {
 
 } // namespace
 
-TEST_CASE("EV1 where the server cannot be reached one event is tried at a time, and all others wait with it") {
+TEST_CASE("EV1 while the server cannot be reached, one event at a time is tried, and all others wait with it") {
     run_test(unreachable());
 }
 TEST_CASE("EV1 an event is tried again after ten seconds and up to a quarter more") {
@@ -142,6 +143,6 @@ TEST_CASE("EV1 an event is tried again after ten seconds and up to a quarter mor
 TEST_CASE("EV1 an event whose answer was lost is found at the next try, and counts as written") {
     run_test(answer_lost());
 }
-TEST_CASE("EV1 a series whose event is gone is created anew") {
+TEST_CASE("EV1 a series whose event was deleted is created again") {
     run_test(gone());
 }

@@ -1,5 +1,5 @@
-// A random life of a factory, its informers and their listeners on a server that fails in all ways it can. In the end,
-// when there is peace, everybody must know what the server knows.
+// A random run of a factory, its informers and their listeners against a server that fails in every way it can. In the
+// end, when nothing fails any more, all caches and listeners must have what the server has.
 #include <informer/cache/informer_factory.hpp>
 #include <informer/detail/async.hpp>
 #include <informer/kubernetes/client.hpp>
@@ -40,7 +40,7 @@ const std::string definition = R"({"apiVersion":"apiextensions.k8s.io/v1","kind"
 
 using state = std::map<std::string, json::value>;
 
-/// What somebody makes of what he is told, each piece of which must fit to what he knows.
+/// Builds its own state from the events that it gets, each of which must fit the state so far.
 struct listener {
     void tell(event_kind kind, const object& now, const object* before) {
         if (kind == event_kind::synced) return;
@@ -59,7 +59,7 @@ struct listener {
     }
 
     std::map<std::string, object> known;
-    std::optional<subscription> from; ///< else a handler
+    std::optional<subscription> from; ///< empty: this listener is a handler
     asio::cancellation_signal stop;
     bool reading = false, over = false;
 };
@@ -109,7 +109,8 @@ public:
         }
     }
 
-    /// Nothing fails any more: until everybody knows everything, or two of the longest back-offs have passed.
+    /// Ends all faults, and lets time pass until all caches and listeners are up to date, or two of the longest
+    /// back-offs have passed.
     void settle() {
         server_->clear_faults();
         server_->start_listening();
@@ -121,9 +122,9 @@ public:
                 for (auto& l : h.listeners) start_reading(l);
             while (turn() || turn()) continue;
             wrong = difference();
-            // a busy machine may take its time to carry a byte
+            // a busy machine may need real time to carry a byte
             if (clock_->now() >= end && --patience > 0) context_.run_for(10ms);
-            clock_->advance(500ms); // and what was late may wait for a time of ours
+            clock_->advance(500ms); // and what arrived late may wait for our clock
         }
         CHECK(wrong == "");
     }
@@ -243,7 +244,7 @@ private:
         });
         asio::co_spawn(context_, read(l, clock_, random_()), std::move(done));
     }
-    /// And lets it go on some other time: no event may be lost.
+    /// Cancels the read of a listener, or lets it go on: no event may be lost.
     void interrupt_reader() {
         if (held_.empty()) return;
         const auto& all = held_[below(held_.size())].listeners;
@@ -302,7 +303,7 @@ private:
 
 } // namespace
 
-TEST_CASE("whatever happened, in the end everybody knows what the server knows", "[factory][simulation]") {
+TEST_CASE("whatever fails, in the end all caches and listeners have what the server has", "[factory][simulation]") {
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
         CAPTURE(seed);
         simulation s(seed);

@@ -21,7 +21,7 @@ asio::awaitable<void> life() {
     bench b(ex);
     b.config_map("a");
     finalizing f(b.client, config_maps, ours);
-    // Absent and alive: it is stored, and then the work begins on what was stored.
+    // Not being deleted, without the finalizer: it is stored, and then the work begins on the stored object.
     reconcile_result r = co_await f.step(b.read("a"));
     CHECK(r.what() == outcome::done);
     CHECK(f.applied == 1);
@@ -29,7 +29,7 @@ asio::awaitable<void> life() {
     CHECK(finalizers(b.read("a")) == std::vector<std::string>{ours});
     r = co_await f.step(b.read("a"));
     CHECK(f.applied == 2);
-    // Being deleted: the clean-up first, and as long as it is not done the finalizer stays.
+    // Being deleted: the clean-up comes first, and the finalizer stays until it is done.
     b.server.remove("configmaps", "default", "a");
     f.cleanup_says = reconcile_result::error(failure(errc::connection_lost, "the other system"));
     r = co_await f.step(b.read("a"));
@@ -46,7 +46,7 @@ asio::awaitable<void> life() {
     CHECK(r.what() == outcome::done);
     CHECK(b.server.get("configmaps", "default", "a").is_null()); // gone
     CHECK(f.applied == 2);
-    // A late event of it: it is gone already, and that is all right.
+    // A late event of the object: it is gone already, which is no error.
     r = co_await f.step(last);
     CHECK(r.what() == outcome::done);
     co_await b.server.stop();
@@ -61,7 +61,7 @@ asio::awaitable<void> neighbours() {
     reconcile_result r = co_await f.step(old);
     CHECK(r.what() == outcome::done);
     CHECK(finalizers(b.read("a")) == std::vector<std::string>{"other.io/x", "other.io/y", ours});
-    // What others changed since is never undone: the same step from the old state is refused and asked for again.
+    // Changes of others are never undone: the same step from the old state is refused and asked for again.
     r = co_await f.step(old);
     CHECK(r.what() == outcome::requeue);
     CHECK(finalizers(b.read("a")).size() == 3);
@@ -70,13 +70,13 @@ asio::awaitable<void> neighbours() {
     const object deleting = b.read("a");
     b.server.merge_patch("configmaps", "default", "a",
                          json::parse(R"({"metadata":{"finalizers":["other.io/y","example.com/cleanup"]}})"));
-    r = co_await f.step(deleting); // its place in the list has changed
+    r = co_await f.step(deleting); // the place of the finalizer in the list has changed
     CHECK(r.what() == outcome::requeue);
     CHECK(finalizers(b.read("a")) == std::vector<std::string>{"other.io/y", ours});
     r = co_await f.step(b.read("a"));
     CHECK(r.what() == outcome::done);
     CHECK(finalizers(b.read("a")) == std::vector<std::string>{"other.io/y"});
-    // Being deleted, and nothing of ours is left.
+    // Being deleted, without our finalizer.
     const int cleaned = f.cleaned;
     r = co_await f.step(b.read("a"));
     CHECK(r.what() == outcome::done);
@@ -91,7 +91,7 @@ asio::awaitable<void> first_of_two() {
     finalizing f(b.client, config_maps, ours);
     const object bare = b.read("a");
     b.server.merge_patch("configmaps", "default", "a", json::parse(R"({"metadata":{"finalizers":["other.io/x"]}})"));
-    reconcile_result r = co_await f.step(bare); // knows of no list, and must not replace the one that came
+    reconcile_result r = co_await f.step(bare); // this state has no list, and must not replace the list that came since
     CHECK(r.what() == outcome::requeue);
     CHECK(finalizers(b.read("a")) == std::vector<std::string>{"other.io/x"});
     // The same name, but another object.
@@ -105,7 +105,8 @@ asio::awaitable<void> first_of_two() {
     co_await b.server.stop();
 }
 
-/// Deleted, and made anew with our finalizer in the same place: this one's clean-up is still to come.
+/// The object was deleted, and created again with our finalizer in the same place: the clean-up of the new object is
+/// still to come.
 asio::awaitable<void> made_anew() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -124,7 +125,7 @@ asio::awaitable<void> made_anew() {
     co_await b.server.stop();
 }
 
-/// A webhook takes it off again: the patch is answered with success, and without our finalizer.
+/// A webhook removes the finalizer: the patch succeeds, but the answer is without our finalizer.
 asio::awaitable<void> stripped() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -161,7 +162,7 @@ asio::awaitable<void> conflicting() {
     co_await b.server.stop();
 }
 
-/// The predicates that one uses for a kind with a spec let the event out that follows the addition.
+/// The usual predicates for a kind with a spec drop the event that follows the addition.
 asio::awaitable<void> with_predicates() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -205,7 +206,7 @@ asio::awaitable<void> refused() {
     co_await b.server.stop();
 }
 
-/// 422 is what a patch that came too late is answered with, and what a policy says.
+/// The server answers 422 to a patch that came too late, and also if a policy denies the patch.
 asio::awaitable<void> invalid(std::string message, std::string causes, outcome expected) {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -257,32 +258,32 @@ TEST_CASE("finalizer: without a function to apply or to clean up nothing is stor
 TEST_CASE("finalizer: stored before the work begins, removed only when the clean-up is done") {
     run_test(life());
 }
-TEST_CASE("finalizer: lists that were edited concurrently stay as they are, and it is asked again") {
+TEST_CASE("finalizer: a list that was edited concurrently stays as it is, and the step is asked for again") {
     run_test(neighbours());
     run_test(first_of_two());
 }
-TEST_CASE("finalizer: it stays on an object that was made anew while the old one was cleaned up after") {
+TEST_CASE("finalizer: it stays on an object that was created again during the clean-up of the old one") {
     run_test(made_anew());
 }
-TEST_CASE("finalizer: no work is done where a webhook takes it off again, and it is asked again") {
+TEST_CASE("finalizer: no work is done if a webhook removes it again, and the step is asked for again") {
     run_test(stripped());
 }
-TEST_CASE("finalizer: a patch that met a conflict is asked again") {
+TEST_CASE("finalizer: a step whose patch met a conflict is asked for again") {
     run_test(conflicting());
 }
-TEST_CASE("finalizer: the work begins also where predicates let the event out that follows the addition") {
+TEST_CASE("finalizer: the work begins even if predicates drop the event that follows the addition") {
     run_test(with_predicates());
 }
-TEST_CASE("finalizer: what the server refuses comes back as an error") {
+TEST_CASE("finalizer: a patch that the server refuses is returned as an error") {
     run_test(refused());
 }
 TEST_CASE(
-    "finalizer: what an admission policy or webhook denies as invalid is an error, what came too late is asked again") {
+    "finalizer: a patch that admission denies as invalid is an error, a patch that came too late is asked for again") {
     const std::string words = "the server rejected our request due to an error in our request";
     const std::string deleting =
         R"({"reason":"FieldValueForbidden","field":"metadata.finalizers","message":"no new ones"})";
     const std::string frozen = R"({"reason":"FieldValueForbidden","field":"spec.name","message":"it is frozen"})";
-    run_test(invalid(words, "[]", outcome::requeue)); // a test of the patch
+    run_test(invalid(words, "[]", outcome::requeue)); // a `test` operation of the patch failed
     run_test(invalid("it is deleted", "[" + deleting + "]", outcome::requeue));
     run_test(invalid("a policy denied it", R"([{"message":"no owner label"}])", outcome::error));
     run_test(invalid("it is frozen", "[" + frozen + "]", outcome::error));

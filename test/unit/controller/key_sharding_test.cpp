@@ -23,7 +23,7 @@ std::string key(int i) {
     return "ns/key-" + std::to_string(i);
 }
 
-/// One replica of the group, and what is seen of it.
+/// One replica of the group, and what tests observe of it.
 struct sharer {
     sharer(world& w, std::string name, double rate = 1, std::chrono::nanoseconds wall = 0s)
         : all(w), self(w.add(name, rate, wall)) {
@@ -53,10 +53,10 @@ struct sharer {
     replica& self;
     std::optional<shard_group> group;
     std::vector<shard_change> changes;
-    std::set<int> mine; ///< by what `on_change` told
+    std::set<int> mine; ///< keys that are owned according to `on_change`
 };
 
-/// No key has two owners at any time, and what on_change told is what owns() says.
+/// Checks after each step that no key has two owners, and that on_change and owns() agree.
 void watch_over(world& w, std::vector<sharer*> all) {
     w.after_each = [all = std::move(all)] {
         std::set<int> seen;
@@ -122,7 +122,8 @@ struct trio {
         for (auto* s : {&a, &b, &c}) s->start();
         w.run(20s);
         REQUIRE(total({&a, &b, &c}) == keys);
-        // Their names are random: of 20 on average, 8 or fewer are one in a thousand, 2 or fewer one in ten million.
+        // Their names are random. Each owns 20 keys on average; 8 or fewer have a probability of one in a thousand, 2
+        // or fewer of one in ten million.
         for (const auto* s : {&a, &b, &c}) REQUIRE(s->owned().size() > 2);
     }
     sharer a, b, c;
@@ -155,7 +156,7 @@ TEST_CASE(
     CHECK(b.self.metrics->gauges.at("informer_shard_active") == 1);
 }
 
-TEST_CASE("sharding: who leaves deletes its Lease, and the others have its keys with the next list") {
+TEST_CASE("sharding: a replica that leaves deletes its Lease, and the others own its keys after the next list") {
     world w;
     trio t(w);
     CHECK(leases(w) == 3);
@@ -174,7 +175,6 @@ TEST_CASE("sharding: who leaves deletes its Lease, and the others have its keys 
 TEST_CASE("sharding: the keys of a crashed replica are taken after the lease duration, and its Lease is deleted") {
     world w;
     trio t(w);
-    const auto his = t.c.owned();
     t.c.self.paused = true;
     const auto waited = w.run_until([&] { return total({&t.a, &t.b}) == keys; }, 60s);
     CHECK(waited > 12s);
@@ -197,7 +197,7 @@ TEST_CASE("sharding: a paused replica owns nothing when it wakes, and joins agai
     w.run(17s);
     CHECK(t.c.owns_something());
     CHECK(total({&t.a, &t.b, &t.c}) == keys);
-    // Its Lease had been collected, or not: both end well.
+    // It joins again, too, if its Lease has been deleted meanwhile.
     t.b.self.paused = true;
     w.run(90s);
     t.b.self.paused = false;
@@ -206,7 +206,7 @@ TEST_CASE("sharding: a paused replica owns nothing when it wakes, and joins agai
     CHECK(leases(w) == 3);
 }
 
-TEST_CASE("sharding: without an API server nobody owns anything after the renew deadline; it comes back") {
+TEST_CASE("sharding: without an API server no key has an owner after the renew deadline, until the server is back") {
     for (const bool hangs : {false, true}) {
         world w;
         trio t(w);
@@ -227,7 +227,7 @@ TEST_CASE("sharding: without an API server nobody owns anything after the renew 
     }
 }
 
-TEST_CASE("sharding: a server that refuses lists alone, or writes alone, ends ownership too") {
+TEST_CASE("sharding: a server that refuses only lists, or only writes, ends ownership, too") {
     for (const std::string verb : {"list", "update"}) {
         world w;
         trio t(w);
@@ -242,13 +242,13 @@ TEST_CASE("sharding: a server that refuses lists alone, or writes alone, ends ow
     }
 }
 
-TEST_CASE("sharding: what the server refuses for ever is logged once, though other requests succeed in between") {
+TEST_CASE("sharding: a lasting refusal is logged once, though other requests succeed in between") {
     world w;
     sharer a(w, "a"), b(w, "b");
     a.start();
     b.start();
     w.run(25s);
-    b.self.paused = true; // its Lease will be dead, and nobody may delete it
+    b.self.paused = true; // its Lease will expire, and the server refuses to delete it
     auto f = testing::fault(testing::fault::kind::status).on(about_leases).repeat(1'000'000).with_code(403);
     w.server->inject(f.verb("delete"));
     const auto refused = [&w] {
@@ -267,7 +267,7 @@ TEST_CASE("sharding: what the server refuses for ever is logged once, though oth
     CHECK(leases(w) == 1);
 }
 
-TEST_CASE("sharding: a server that refuses for less than the renew deadline costs nothing, whatever it says of later") {
+TEST_CASE("sharding: refusals for less than the renew deadline cost nothing, whatever their Retry-After says") {
     for (const std::string verb : {"list", "update"}) {
         world w;
         sharer a(w, "a");
@@ -279,7 +279,7 @@ TEST_CASE("sharding: a server that refuses for less than the renew deadline cost
         const auto changes = a.changes.size();
         w.run(6s);
         CHECK(a.owns_something());
-        CHECK(a.self.log.contains("a fault was injected into this server")); // the reason is seen
+        CHECK(a.self.log.contains("a fault was injected into this server")); // the reason is logged
         w.server->clear_faults();
         w.run(5s);
         CHECK(a.owns_something());
@@ -288,7 +288,7 @@ TEST_CASE("sharding: a server that refuses for less than the renew deadline cost
     }
 }
 
-TEST_CASE("sharding: clocks that run at other rates never make two owners") {
+TEST_CASE("sharding: clocks that run at different rates never lead to two owners") {
     for (const double rate : {0.8, 1.25}) {
         world w;
         sharer a(w, "a", rate, 5h), b(w, "b", 1, -7h);
@@ -306,17 +306,17 @@ TEST_CASE("sharding: clocks that run at other rates never make two owners") {
     }
 }
 
-TEST_CASE("sharding: a Lease that is deleted by hand is made again") {
+TEST_CASE("sharding: a Lease that is deleted by hand is created again") {
     world w;
     trio t(w);
     w.server->remove("leases.coordination.k8s.io", space, t.a.group->member());
-    w.after_each = nullptr; // that is what the header warns of
+    w.after_each = nullptr; // two owners are possible after a deletion, as the header warns
     w.run(25s);
     CHECK(total({&t.a, &t.b, &t.c}) == keys);
     CHECK(t.a.owns_something());
 }
 
-TEST_CASE("sharding: run_owned runs what is ours, and refuses the rest") {
+TEST_CASE("sharding: run_owned runs work on an owned key, and refuses other keys") {
     world w;
     trio t(w);
     const int ours = *t.a.owned().begin();
@@ -330,7 +330,7 @@ TEST_CASE("sharding: run_owned runs what is ours, and refuses the rest") {
     CHECK(mine->end == owned_end::done);
 }
 
-TEST_CASE("sharding: a caller of run_owned that is cancelled is told so, and not that its key was lost") {
+TEST_CASE("sharding: run_owned reports the cancellation of its caller as such, not as a lost key") {
     world w;
     sharer a(w, "a");
     a.start();
@@ -344,15 +344,14 @@ TEST_CASE("sharding: a caller of run_owned that is cancelled is told so, and not
     CHECK(j->running);
     signal.emit(asio::cancellation_type::terminal);
     w.settle();
-    CHECK(j->running); // it is waited for
+    CHECK(j->running); // the caller waits for the work to end
     w.run(2s);
     CHECK_FALSE(j->running);
     CHECK(j->end == owned_end::cancelled);
     CHECK(a.group->owns(key(0)));
 }
 
-TEST_CASE("sharding: work on a lost key may finish for half the hand-over time, is then cancelled, and has ended "
-          "before another begins") {
+TEST_CASE("sharding: work on a lost key is cancelled after half the hand-over time, and ends before another begins") {
     world w;
     sharer a(w, "a"), b(w, "b");
     watch_over(w, {&a, &b});
@@ -392,8 +391,7 @@ TEST_CASE("sharding: work on a lost key may finish for half the hand-over time, 
     CHECK(leases(w) == 1);
 }
 
-TEST_CASE("sharding: work that outlives its ownership is reported, and a leaving replica keeps its Lease until it has "
-          "ended") {
+TEST_CASE("sharding: work that outlives its ownership is logged; a leaving replica keeps its Lease until it ends") {
     world w;
     sharer a(w, "a");
     a.start();
@@ -411,7 +409,7 @@ TEST_CASE("sharding: work that outlives its ownership is reported, and a leaving
     CHECK(leases(w) == 0);
 }
 
-TEST_CASE("sharding: what the work throws comes out of run_owned") {
+TEST_CASE("sharding: run_owned throws what the work throws") {
     world w;
     sharer a(w, "a");
     a.start();
@@ -451,25 +449,25 @@ TEST_CASE("sharding: a callback that throws is contained, and run() twice at onc
     w.close(r);
     CHECK(r.ended);
     CHECK(leases(w) == 0);
-    // And again.
+    // The group can be run again.
     r.start(g.run());
     w.run(1s);
     CHECK(g.owns("x"));
     w.close(r);
 }
 
-TEST_CASE("sharding: listeners that have gone leave nothing behind") {
+TEST_CASE("sharding: listeners that are gone leave nothing behind") {
     world w;
     sharer a(w, "a");
     const auto rounds = [&a](int n) {
         for (int i = 0; i < n; ++i) static_cast<void>(a.group->listen([](const shard_change&) {}));
-        return mallinfo2().uordblks; // nothing under the sanitizers
+        return mallinfo2().uordblks; // always zero under the sanitizers
     };
     const std::size_t before = rounds(100);
     CHECK(rounds(10'000) < before + 50'000);
 }
 
-TEST_CASE("sharding: requests failing at each place never make two owners, and never hang the group") {
+TEST_CASE("sharding: a request that fails at any place never leads to two owners, and never hangs the group") {
     using kind = testing::fault::kind;
     for (const auto what : {kind::refuse, kind::cut_after, kind::stall_after, kind::status, kind::garbage_body}) {
         for (std::size_t nth = 0; nth < 8; ++nth) {

@@ -1,4 +1,5 @@
-// Leader election against the embedded API server: replicas with clocks of their own, which are killed, paused and cut off.
+// Leader election against the embedded API server: replicas with clocks of their own, which are killed, paused and cut
+// off.
 #include "election_scene.hpp"
 
 #include <exception>
@@ -27,7 +28,7 @@ TEST_CASE("LE2 the first replica leads, the other stands by; both know who leads
     CHECK(a.terms.size() == 1);
     CHECK_FALSE(a.elector->check(0s));
     CHECK(a.self.metrics->gauges.at("leader_election_master_status") == 1);
-    CHECK(b.self.metrics->gauges.at("leader_election_master_status") == 0); // who never led, too
+    CHECK(b.self.metrics->gauges.at("leader_election_master_status") == 0); // also set for a replica that never led
     CHECK(a.self.metrics->seen.at("name") == "lock");
     CHECK(a.self.metrics->counters.count("leader_election_slowpath_total") == 0);
     const auto l = lease(w);
@@ -93,7 +94,7 @@ TEST_CASE("a paused leader finds out at once that it lost, by its own clock, and
     CHECK_FALSE(a.elector->is_leader());
     w.run_until([&] { return b.working; }, 60s);
     REQUIRE(b.working);
-    CHECK(a.working); // it has not had a chance yet: this is what the token is for
+    CHECK(a.working); // its executor has not run yet: this is what the fencing token is for
     a.self.paused = false;
     w.settle();
     CHECK_FALSE(a.working);
@@ -127,7 +128,7 @@ TEST_CASE("LE4 a hanging API server cannot keep a leader in office") {
     CHECK(b.working);
 }
 
-TEST_CASE("LE4 an unreachable API server costs the office after the renew deadline; all stand again") {
+TEST_CASE("LE4 with an unreachable API server the leader steps down after the renew deadline; all stand again") {
     world w;
     stander a(w, options("a").re_elect()), b(w, options("b").re_elect());
     watch_over(w, {&a, &b});
@@ -153,7 +154,7 @@ TEST_CASE("an API server that is away for less than the renew deadline costs not
     a.start();
     w.run(5s);
     for (const int code : {500, 503, 403, 429}) {
-        // What a server says of later does not count: it may be back before, and the Lease cannot wait.
+        // Retry-After does not count: the server may be back before that, and the Lease cannot wait.
         for (const int retry_after : {-1, 1, 5, 30}) {
             w.server->inject(refuse_with(code).with_retry_after(retry_after));
             w.run(6s);
@@ -173,7 +174,7 @@ TEST_CASE("an API server that is away for less than the renew deadline costs not
     CHECK_FALSE(a.elector->last_error());
 }
 
-TEST_CASE("what the server refuses for ever is logged once, though other requests succeed in between") {
+TEST_CASE("leader election: a lasting refusal is logged once, though other requests succeed in between") {
     world w;
     stander a(w, options("a"));
     const auto told = [&a] { return a.self.log.count("a fault was injected into this server"); };
@@ -181,7 +182,7 @@ TEST_CASE("what the server refuses for ever is logged once, though other request
     w.server->inject(f.verb("create")); // each round begins with a get that works
     a.start();
     w.run(5s);
-    w.after_each = [&a] { REQUIRE(a.elector->last_error() == errc::forbidden); }; // nor does that flap
+    w.after_each = [&a] { REQUIRE(a.elector->last_error() == errc::forbidden); }; // and last_error() does not flap
     w.run(60s);
     CHECK(told() == 1);
     w.after_each = nullptr;
@@ -191,10 +192,10 @@ TEST_CASE("what the server refuses for ever is logged once, though other request
     CHECK_FALSE(a.elector->last_error());
     w.server->inject(refuse_with(403).verb("update"));
     w.run(5s);
-    CHECK(told() == 2); // another time
+    CHECK(told() == 2); // a new failure is logged again
 }
 
-TEST_CASE("a candidate forgets a failure of the past once it sees somebody lead") {
+TEST_CASE("a candidate forgets a past failure once it sees a leader") {
     world w;
     stander a(w, options("a")), b(w, options("b"));
     auto f = refuse_with(403);
@@ -210,7 +211,7 @@ TEST_CASE("a candidate forgets a failure of the past once it sees somebody lead"
     CHECK_FALSE(b.elector->last_error());
 }
 
-TEST_CASE("LE6 LE7 observers and events, and what they throw is contained") {
+TEST_CASE("LE6 LE7 observers and events are called, and their exceptions are contained") {
     world w;
     auto o = options("a");
     stander a(w, o);
@@ -236,7 +237,7 @@ TEST_CASE("LE6 LE7 observers and events, and what they throw is contained") {
     CHECK(b.seen.back().empty());
 }
 
-TEST_CASE("clock skew: replicas whose dates are hours apart and whose clocks run at other rates never lead together") {
+TEST_CASE("clock skew: replicas whose dates are hours apart and whose clocks differ in rate never lead together") {
     for (const double rate : {0.75, 1.0, 1.3}) {
         world w;
         stander a(w, options("a").re_elect(), rate, 5h), b(w, options("b").re_elect(), 1, -7h),
@@ -249,7 +250,7 @@ TEST_CASE("clock skew: replicas whose dates are hours apart and whose clocks run
         w.run(30s);
         const std::size_t before = a.terms.size() + b.terms.size() + c.terms.size();
         CHECK(before == 1);
-        // Cut everybody off for longer than the Lease, several times.
+        // Cut all replicas off for longer than the Lease, several times.
         for (int i = 0; i < 3; ++i) {
             w.server->stop_listening(true);
             w.run(25s);
@@ -300,7 +301,7 @@ TEST_CASE("re-election: run() may be called again after a loss") {
     CHECK(a.seen == std::vector<std::string>{"a", "thief", "thief", "a"});
 }
 
-TEST_CASE("a Lease that is deleted under its leader is made again") {
+TEST_CASE("a Lease that is deleted under its leader is created again") {
     world w;
     stander a(w, options("a"));
     a.start();
@@ -329,7 +330,7 @@ TEST_CASE("the default identity names the host and differs each time") {
     CHECK_THROWS_AS(leader_elector(r.rt, *r.client, leader_election_options(space, "lock").lease_duration(1s)), error);
 }
 
-TEST_CASE("the leader's requests failing at each place never make two leaders, and never hang the election") {
+TEST_CASE("a request that fails at any place never leads to two leaders, and never hangs the election") {
     using kind = testing::fault::kind;
     for (const auto what : {kind::refuse, kind::cut_after, kind::stall_after, kind::status, kind::garbage_body}) {
         for (std::size_t nth = 0; nth < 8; ++nth) {

@@ -1,4 +1,4 @@
-// The work of a leader and its end, against the embedded API server: a stop, a loss, a return, what it throws.
+// The work of a leader and its end, against the embedded API server: a stop, a loss, a return, an exception.
 #include "election_scene.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -38,7 +38,7 @@ TEST_CASE("LE5 a clean stop gives the Lease up after the work has ended, and the
     CHECK(a.terms[0].version < b.terms[0].version);
 }
 
-TEST_CASE("LE5 what is given up says so: no holder, one second") {
+TEST_CASE("LE5 a Lease that is given up has no holder and a duration of one second") {
     world w;
     stander a(w, options("a"));
     a.start();
@@ -71,7 +71,7 @@ TEST_CASE("LE5 a stop in the middle of a renewal still gives the Lease up") {
     }
 }
 
-TEST_CASE("LE5 a stop while the acquisition is on its way leaves nobody in office") {
+TEST_CASE("LE5 a stop while the acquisition is on its way leaves the Lease without a holder") {
     world w;
     stander a(w, options("a"));
     auto f = testing::fault(testing::fault::kind::cut_after).on(about_leases);
@@ -88,7 +88,7 @@ TEST_CASE("LE5 a stop while the acquisition is on its way leaves nobody in offic
     CHECK(a.terms.empty());
 }
 
-TEST_CASE("LE5 an API server that hangs holds a stop up for the renew deadline at the most") {
+TEST_CASE("LE5 a hanging API server delays a stop by the renew deadline at most") {
     world w;
     stander a(w, options("a"));
     a.start();
@@ -100,7 +100,7 @@ TEST_CASE("LE5 an API server that hangs holds a stop up for the renew deadline a
     CHECK(a.end == election_end::stopped);
 }
 
-TEST_CASE("a stop before the election returns at once, also where a server told the candidate to come later") {
+TEST_CASE("a stop before the election returns at once, even if the server asked for a pause (Retry-After)") {
     world w;
     stander a(w, options("a"));
     auto f = refuse_with(429).with_retry_after(30);
@@ -108,7 +108,7 @@ TEST_CASE("a stop before the election returns at once, also where a server told 
     a.start();
     w.run(7s);
     CHECK(a.elector->last_error() == errc::too_many_requests);
-    w.server->inject(hang()); // nothing is to be taken back, so nobody has to be asked
+    w.server->inject(hang()); // nothing has to be undone, so no request is needed
     a.self.stop();
     w.settle();
     CHECK(a.self.ended);
@@ -128,7 +128,7 @@ TEST_CASE("run() twice at once is an error") {
     CHECK(a.working);
 }
 
-TEST_CASE("run() without work is an error before any Lease is asked for") {
+TEST_CASE("run() without work is an error before any request") {
     world w;
     stander a(w, options("a"));
     std::exception_ptr failed;
@@ -140,7 +140,7 @@ TEST_CASE("run() without work is an error before any Lease is asked for") {
     CHECK(w.server->requests().empty());
 }
 
-TEST_CASE("work that returns gives the Lease up; what it throws comes out of run()") {
+TEST_CASE("when the work returns, the Lease is given up; run() throws what the work throws") {
     for (const bool throws : {false, true}) {
         world w;
         stander a(w, options("a"));
@@ -161,8 +161,8 @@ TEST_CASE("work that returns gives the Lease up; what it throws comes out of run
     }
 }
 
-TEST_CASE("the leading work, and what it owns, is let go when run() ends or its context does") {
-    // As a service that owns who elects it, and whose work refers to it.
+TEST_CASE("the leading work, and what it owns, is destroyed when run() or its io_context ends") {
+    // A service that owns its elector, and whose work refers to the service.
     struct service {
         std::optional<leader_elector> elector;
         static asio::awaitable<void> work(std::shared_ptr<service>, std::shared_ptr<informer::clock> time) {
@@ -197,7 +197,7 @@ TEST_CASE("the leading work, and what it owns, is let go when run() ends or its 
     }
 }
 
-TEST_CASE("work that throws ends run(), also after a loss and with re-election") {
+TEST_CASE("work that throws ends run(), even after a loss and with re-election") {
     world w;
     stander a(w, options("a").re_elect());
     a.throws = true;
@@ -211,7 +211,7 @@ TEST_CASE("work that throws ends run(), also after a loss and with re-election")
     w.server->start_listening();
 }
 
-TEST_CASE("work that does not end when its Lease is lost is reported, and waited for") {
+TEST_CASE("work that does not end when its Lease is lost is logged, and waited for") {
     world w;
     stander a(w, options("a"));
     a.unwinding = 30s;
@@ -240,7 +240,7 @@ TEST_CASE("LE8 work that does not end when its Lease is lost makes the process u
     REQUIRE_FALSE(a.elector->is_leader());
     REQUIRE(a.working);
     CHECK_FALSE(a.elector->check(5s));
-    w.run(13s); // it expired 15 s after its last renewal; 5 s more are tolerated
+    w.run(13s); // the Lease expired 15 s after its last renewal; 5 s more are tolerated
     const failure f = a.elector->check(5s);
     CHECK(f == errc::deadline_exceeded);
     CHECK(f.what().find("has not ended") != std::string::npos);

@@ -1,4 +1,4 @@
-// Elections and shard groups where time does odd things, and where they are told to stop at the most awkward moment.
+// Elections and shard groups whose process is paused at the most awkward moment, or whose clock fails.
 #include "lease_world.hpp"
 
 #include <informer/controller/key_sharding.hpp>
@@ -17,11 +17,11 @@ namespace {
 
 constexpr const char* space = "default";
 
-/// A replica's clock, and what may befall it.
+/// A replica's clock: the process can be paused while it reads the time, and timers can fail.
 struct odd_clock final : informer::clock {
     explicit odd_clock(std::shared_ptr<testing::manual_clock> c) : inner(std::move(c)) {}
     time_point now() const override {
-        // The process is paused at this very place.
+        // The process is paused at this place.
         if (calls_to_pause > 0 && --calls_to_pause == 0) inner->advance(pause);
         return inner->now();
     }
@@ -64,7 +64,7 @@ struct odd_replica {
     runtime rt;
 };
 
-/// Runs until it is cancelled, and says when it is.
+/// Runs until it is cancelled; notes its beginning and its end.
 asio::awaitable<void> work_until_told(bool* begun, bool* ended, std::shared_ptr<testing::manual_clock> c) {
     co_await asio::this_coro::throw_if_cancelled(false);
     *begun = true;
@@ -118,14 +118,14 @@ TEST_CASE("leader election: run() ends when the Lease is lost before the work co
         a.time->pause_in(calls, 20s);
         w.run(60s);
         CAPTURE(calls);
-        CHECK((end || e.is_leader())); // where the pause came too early to matter
+        CHECK((end || e.is_leader())); // still leader: the pause came too early to matter
         if (end) CHECK(begun == ended);
-        w.close(a.self); // as long as there is what it refers to
+        w.close(a.self); // while the variables that it refers to exist
         CHECK(begun == ended);
     }
 }
 
-TEST_CASE("leader election: run() ends where its clock fails, and the work with it") {
+TEST_CASE("leader election: run() ends if its clock fails, and the work with it") {
     world w;
     odd_replica a(w);
     leader_election_options o(space, "lock");
@@ -151,7 +151,7 @@ TEST_CASE("leader election: run() ends where its clock fails, and the work with 
     a.time->broken = false;
 }
 
-TEST_CASE("sharding: run() ends where its clock fails, and the work with it") {
+TEST_CASE("sharding: run() ends if its clock fails, and the work with it") {
     world w;
     odd_replica a(w);
     shard_group_options o(space, "shop");
@@ -163,7 +163,7 @@ TEST_CASE("sharding: run() ends where its clock fails, and the work with it") {
     asio::co_spawn(a.self.io, g.run_owned("x", work_until_told(&begun, &ended, a.self.clock)),
                    [&](std::exception_ptr, owned_end) {
                        returned = true;
-                       CHECK(ended); // and not later
+                       CHECK(ended); // run_owned returns only after the work has ended
                    });
     w.settle();
     REQUIRE(begun);

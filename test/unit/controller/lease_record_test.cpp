@@ -15,7 +15,7 @@ TEST_CASE("a Lease's duration is whole seconds, rounded up") {
     CHECK(whole_seconds(1ms) == 1s);
 }
 
-TEST_CASE("LE9 another's labels, annotations and members of a Lease stay, ours are put in") {
+TEST_CASE("LE9 other writers' labels, annotations and members of a Lease stay, ours are added") {
     boost::json::value theirs = {{"apiVersion", "coordination.k8s.io/v1"},
                                  {"kind", "Lease"},
                                  {"metadata",
@@ -36,7 +36,7 @@ TEST_CASE("LE9 another's labels, annotations and members of a Lease stay, ours a
     CHECK(lease_record(from_value(now)) == held_by("me"));
 }
 
-TEST_CASE("a Lease of nonsense is read as one that says nothing") {
+TEST_CASE("a Lease with nonsense in its members is read as an empty one") {
     for (
         const char* text :
         {R"({"metadata":{"name":"x"}})", R"({"metadata":{"name":"x"},"spec":7})",

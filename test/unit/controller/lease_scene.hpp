@@ -1,4 +1,4 @@
-// When it is, and what a server says, for the tests of what is decided over Leases: leader election and key sharding.
+// Times, and refusals of a server, for the tests of the decisions of leader election and key sharding.
 #pragma once
 
 #include "support/refusal.hpp"

@@ -1,5 +1,6 @@
-// Several replicas and one embedded API server, each on an io_context and a clock of its own: replicas can be paused, their
-// clocks can run fast, slow, or show another date. Time passes only by `world::run`, when everybody has nothing left to do.
+// Several replicas and one embedded API server, each on an io_context and a clock of its own: replicas can be paused,
+// their clocks can run fast, slow, or show another date. Time passes only in `world::run`, when all of them have
+// nothing left to do.
 #pragma once
 
 #include <informer/kubernetes/client.hpp>
@@ -44,7 +45,7 @@ public:
     std::map<std::string, std::string> seen;
 };
 
-/// A process of its own, as far as one thread can play it.
+/// A process of its own, as far as one thread can simulate it.
 struct replica {
     replica(std::string n, const testing::api_server& server, double r)
         : name(std::move(n)), rate(r), rt(io.get_executor()) {
@@ -84,7 +85,7 @@ struct replica {
 };
 
 class world {
-    asio::io_context io_{1}; // outlives all that lives on it
+    asio::io_context io_{1}; // outlives everything that uses it
     runtime rt_;
 
 public:
@@ -95,7 +96,7 @@ public:
     ~world() {
         for (auto& r : replicas) r->client.reset();
         bool stopped = false;
-        io_.restart(); // it had nothing to do while the server did not listen
+        io_.restart(); // the context has stopped if it had no work, as while the server does not listen
         asio::co_spawn(io_, server->stop(), [&](std::exception_ptr) { stopped = true; });
         for (int i = 0; i < 5000 && !stopped; ++i) io_.run_one_for(1ms);
         CHECK(stopped);
@@ -112,7 +113,7 @@ public:
         return r;
     }
 
-    /// Ends what a replica runs; nobody watches any more.
+    /// Ends what a replica runs, and the calls of `after_each`.
     void close(replica& r) {
         after_each = nullptr;
         server->clear_faults();
@@ -122,7 +123,8 @@ public:
         CHECK((!r.signal || r.ended)); // else it hangs
     }
 
-    /// Until nobody has anything to do but wait for time to pass. Loopback sockets are ready at once, so silence means it.
+    /// Runs all until they have nothing to do but wait for time to pass. Loopback sockets are ready at once, so silence
+    /// proves it.
     void settle() {
         for (bool quiet = false; !quiet;) {
             std::size_t done = 0;
@@ -141,7 +143,7 @@ public:
         }
     }
 
-    /// Lets `d` pass, in steps; `after_each` looks at the world.
+    /// Lets `d` pass, in steps; calls `after_each` after each step.
     void run(std::chrono::nanoseconds d, std::chrono::nanoseconds step = 200ms) {
         settle();
         for (auto left = d; left > 0s; left -= step) {
@@ -153,7 +155,7 @@ public:
             if (after_each) after_each();
         }
     }
-    /// Lets time pass until it is so; how long it took, or `most` where it never was.
+    /// Lets time pass until `so` is true. Returns how long that took, or `most` if it never was.
     std::chrono::nanoseconds run_until(const std::function<bool()>& so, std::chrono::nanoseconds most,
                                        std::chrono::nanoseconds step = 200ms) {
         settle();

@@ -45,10 +45,10 @@ TEST_CASE("the controlling owner is set once, and found again by uid") {
     CHECK(found->name == "a");
     CHECK(found->block_owner_deletion);
     CHECK(is_controlled_by(o, owner("a", "u1")));
-    CHECK_FALSE(is_controlled_by(o, owner("a", "u2"))); // deleted and made anew
+    CHECK_FALSE(is_controlled_by(o, owner("a", "u2"))); // deleted and created again
 }
 
-TEST_CASE("an object that another owner controls is refused, and named") {
+TEST_CASE("an object that another owner controls is refused, and the failure names that owner") {
     json::value d = dependent();
     failure f;
     set_controller_reference(d, owner("a", "u1"), f);
@@ -65,7 +65,7 @@ TEST_CASE("an object that another owner controls is refused, and named") {
     CHECK(controller_of(from_value(d))->name == "a");
 }
 
-TEST_CASE("an owner of another version or made anew replaces its old reference") {
+TEST_CASE("an owner of another version, or one created again, replaces its old reference") {
     json::value d = dependent();
     failure f;
     set_controller_reference(d, owner("a", "u1"), f);
@@ -78,11 +78,11 @@ TEST_CASE("an owner of another version or made anew replaces its old reference")
     CHECK(controller_of(from_value(d))->api_version == "samplecontroller.k8s.io/v1");
 }
 
-TEST_CASE("an owner reference set without control controls nothing, whatever stood there before") {
+TEST_CASE("an owner reference set without control controls nothing, whatever reference it replaces") {
     json::value d = dependent();
     failure f;
     set_controller_reference(d, owner("a", "u1"), f);
-    set_owner_reference(d, owner("a", "u2"), f); // made anew
+    set_owner_reference(d, owner("a", "u2"), f); // created again
     REQUIRE_FALSE(f);
     CHECK(references(d) == 1);
     CHECK_FALSE(controller_of(from_value(d)));
@@ -91,7 +91,7 @@ TEST_CASE("an owner reference set without control controls nothing, whatever sto
     CHECK(controller_of(from_value(d))->name == "b");
 }
 
-TEST_CASE("of several references to one owner one is left, in the place of the first") {
+TEST_CASE("of several references to one owner only one is left, in the place of the first") {
     json::value d = dependent();
     failure f;
     set_owner_reference(d, owner("a", "u1"), f);
@@ -126,7 +126,7 @@ TEST_CASE("owners that the garbage collector would not find are refused") {
     CHECK(f == errc::bad_configuration);
 }
 
-TEST_CASE("a reference is removed by uid, and the list goes with the last one") {
+TEST_CASE("a reference is removed by uid, and the list is removed with the last one") {
     json::value d = dependent();
     failure f;
     set_controller_reference(d, owner("a", "u1"), f);
@@ -139,7 +139,7 @@ TEST_CASE("a reference is removed by uid, and the list goes with the last one") 
     CHECK(d.at("metadata").as_object().contains("ownerReferences"));
 }
 
-TEST_CASE("an owner that no server has seen has no reference that could be removed") {
+TEST_CASE("no reference is removed for an owner without a uid") {
     json::value d = dependent();
     failure f;
     set_owner_reference(d, owner("a", "u1"), f);

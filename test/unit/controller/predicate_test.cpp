@@ -41,7 +41,7 @@ TEST_CASE("'changed' predicates compare the old and the new object, and let addi
         CHECK_FALSE((!c.p)(update(c.before, c.now)));
         CHECK(c.p(event(event_kind::added, made(c.now), object(), event_reason::watch)));
         CHECK(c.p(event(event_kind::deleted, made(c.now), made(c.before), event_reason::watch)));
-        // What else changes does not count.
+        // Other changes do not count.
         CHECK_FALSE(c.p(update(c.before + R"(,"uid":"1")", c.before + R"(,"uid":"2")")));
     }
 }
@@ -57,7 +57,7 @@ TEST_CASE("and, or, not combine predicates; an empty one lets everything through
     CHECK((yes && !no)(e));
 }
 
-TEST_CASE("an object that leaves a selection is told once") {
+TEST_CASE("an object that leaves a selection passes once") {
     const predicate p = predicates::matches(label_selector::parse("app=web"));
     const std::string in = R"("labels":{"app":"web"})", out = R"("labels":{"app":"db"})";
     CHECK(p(update(out, in)));
@@ -66,7 +66,7 @@ TEST_CASE("an object that leaves a selection is told once") {
     CHECK_FALSE(p(update(out, out)));
 }
 
-TEST_CASE("only the namespaces that were named pass") {
+TEST_CASE("only objects in the listed namespaces pass") {
     const predicate p = predicates::in_namespaces({"x", "ns"});
     CHECK(p(update("\"uid\":\"1\"", "\"uid\":\"1\"")));
     CHECK_FALSE(predicates::in_namespaces({"x"})(update("\"uid\":\"1\"", "\"uid\":\"1\"")));
@@ -92,6 +92,6 @@ TEST_CASE(
     CHECK(mapping::to_self()(o) == std::vector<object_key>{object_key("ns", "a")});
 }
 
-TEST_CASE("a mapping to owners whose kind is not said is refused: references name it") {
+TEST_CASE("a mapping to owners without a kind is refused, because references name the kind") {
     CHECK_THROWS_AS(mapping::to_owner(api_resource("apps", "v1", "deployments")), error);
 }

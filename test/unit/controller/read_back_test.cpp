@@ -1,4 +1,4 @@
-// Status patches whose cache is behind what was written: they wait for it.
+// Status patches that wait until the cache has what they wrote.
 #include "server_bench.hpp"
 
 #include <informer/cache/informer_factory.hpp>
@@ -82,7 +82,7 @@ asio::awaitable<void> brought_in_line() {
     c.enqueue({"default", "d"});
     co_await settle(100);
     CHECK(begun == 2);
-    s.tell_cache(); // and the predicate drops it
+    s.tell_cache(); // the predicate drops the event
     const std::function<bool()> right = [&] { return s.phase() == "Ready"; };
     ok = co_await eventually(right);
     CHECK(ok);
@@ -115,7 +115,8 @@ asio::awaitable<void> in_vain() {
     CHECK(f == errc::bad_configuration);
     co_await patch(&s, others, &f, &over);
     CHECK(f == errc::bad_configuration);
-    // One that was begun for this: the object was read from another one, which nobody would wait for.
+    // An informer that was started only for this call: the object was read from another one, which the patch would not
+    // wait for.
     co_await patch(&s, cache, &f, &over);
     CHECK(f == errc::bad_configuration);
     CHECK(f.what().find("give the one that the object was read from") != std::string::npos);
@@ -139,10 +140,10 @@ asio::awaitable<void> in_vain() {
 
 } // namespace
 
-TEST_CASE("read your writes: no reconcile compares with a status from before the one that the last one wrote") {
+TEST_CASE("read your writes: no reconcile compares with a status from before the last write") {
     run_test(brought_in_line());
 }
 TEST_CASE(
-    "a status that does not come back in time is an error that says that it is written; without its cache nothing is") {
+    "a status that is not read back in time is an error that says it is written; without its cache none is written") {
     run_test(in_vain());
 }

@@ -36,7 +36,7 @@ using informer::testing::settle;
 inline const api_resource config_maps("", "v1", "configmaps", "ConfigMap");
 inline const api_resource deployments("apps", "v1", "deployments", "Deployment");
 
-/// Everything a test needs; made inside its coroutine.
+/// Everything a test needs; to be made inside the coroutine of the test.
 class bench {
 public:
     explicit bench(asio::any_io_executor ex)

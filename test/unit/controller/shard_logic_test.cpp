@@ -63,7 +63,7 @@ struct bench {
 
 } // namespace
 
-TEST_CASE("a request time-out of for ever cuts no request short") {
+TEST_CASE("sharding: an infinite request time-out cuts no request short") {
     auto o = group();
     o.request_timeout(std::chrono::nanoseconds::max());
     REQUIRE_FALSE(o.check());
@@ -71,7 +71,7 @@ TEST_CASE("a request time-out of for ever cuts no request short") {
     CHECK(logic.next(start).until == clock::time_point::max());
 }
 
-TEST_CASE("sharding: under a wall clock that stands still each renewal says a time of its own") {
+TEST_CASE("sharding: if the wall clock stands still, each renewal still writes another time") {
     bench b;
     std::set<std::string> said;
     for (int i = 0; i < 10; ++i) {
@@ -79,7 +79,7 @@ TEST_CASE("sharding: under a wall clock that stands still each renewal says a ti
         REQUIRE((what == action::create || what == action::update));
         const auto r = b.logic.desired(wall);
         said.insert(r.renew_time);
-        if (i == 0) // it was stored, and the answer lost
+        if (i == 0) // it was stored, but the answer was lost
             b.logic.failed(b.now, refused(500, "InternalError"));
         else
             b.logic.written(b.now, b.now, r);
@@ -140,7 +140,7 @@ TEST_CASE("sharding: options are checked, and the failure says what is wrong") {
     CHECK(group().effective_request_timeout() == 2500ms);
 }
 
-TEST_CASE("sharding: who is alone owns everything as soon as a list has shown it") {
+TEST_CASE("sharding: a replica that is alone owns everything as soon as a list has shown that") {
     bench b;
     CHECK(b.next() == action::create);
     b.logic.written(b.now, b.now, b.logic.desired(wall));
@@ -151,7 +151,7 @@ TEST_CASE("sharding: who is alone owns everything as soon as a list has shown it
     CHECK(b.logic.view(b.now).owns("any"));
     CHECK(b.members() == std::vector<std::string>{"me"});
     CHECK(b.logic.token() == resource_version("7"));
-    // Others who come later wait for us, not we for them.
+    // Members that join later wait for us; we do not wait for them.
     CHECK(b.next() == action::wait);
     b.rest();
     b.round({lease("you")});
@@ -159,7 +159,7 @@ TEST_CASE("sharding: who is alone owns everything as soon as a list has shown it
     CHECK(b.members() == std::vector<std::string>{"me", "you"});
 }
 
-TEST_CASE("sharding: who joins others waits the longest of their durations") {
+TEST_CASE("sharding: a replica that joins others waits for the longest of their lease durations") {
     bench b;
     const auto joined = b.now;
     int n = 0;
@@ -175,7 +175,7 @@ TEST_CASE("sharding: who joins others waits the longest of their durations") {
     CHECK(b.now - joined <= 22400ms);
 }
 
-TEST_CASE("sharding: another is a member until a list that was sent after its duration shows no change") {
+TEST_CASE("sharding: another replica is a member until a list sent after its lease duration shows no change") {
     bench b;
     b.round({lease("a")});
     const auto seen = b.now;
@@ -194,13 +194,13 @@ TEST_CASE("sharding: another is a member until a list that was sent after its du
     b.rest();
     b.round({lease("a")});
     CHECK(b.members() == std::vector<std::string>{"me"});
-    // And it is back as soon as it changes.
+    // It is a member again as soon as its Lease changes.
     b.rest();
     b.round({lease("a", 1)});
     CHECK(b.members().size() == 2);
 }
 
-TEST_CASE("sharding: who cannot renew, or cannot list, owns nothing from the renew deadline on") {
+TEST_CASE("sharding: a replica that cannot renew, or cannot list, owns nothing from the renew deadline on") {
     for (const bool renews : {false, true}) {
         bench b;
         b.round({});
@@ -247,7 +247,7 @@ TEST_CASE("sharding: validity counts from the sending of renewals and lists, not
     CHECK(b.logic.valid_until() == sent + 3s + 10s);
 }
 
-TEST_CASE("sharding: a renewal that comes after the lapse joins anew") {
+TEST_CASE("sharding: a replica whose renewal comes after the lapse joins anew") {
     bench b;
     b.round({lease("a")});
     b.now += 15s;
@@ -273,7 +273,7 @@ TEST_CASE("sharding: a renewal that comes after the lapse joins anew") {
     CHECK(b.logic.joined());
 }
 
-TEST_CASE("sharding: a Lease that somebody deleted ends the ownership, and is made again") {
+TEST_CASE("sharding: a Lease that somebody deleted or took ends the ownership, and is created again") {
     bench b;
     b.round({});
     b.rest();
@@ -302,7 +302,7 @@ TEST_CASE("sharding: a Lease that somebody deleted ends the ownership, and is ma
     CHECK(b.next() == action::create);
 }
 
-TEST_CASE("sharding: who leaves owns nothing at once, renews until its work is over, then deletes its Lease") {
+TEST_CASE("sharding: a leaving replica owns nothing at once, renews until its work is over, then deletes its Lease") {
     bench b;
     b.round({});
     b.logic.stop(b.now);
@@ -322,7 +322,7 @@ TEST_CASE("sharding: who leaves owns nothing at once, renews until its work is o
     CHECK(b.next() == action::over);
 }
 
-TEST_CASE("sharding: leaving takes the renew deadline at the most") {
+TEST_CASE("sharding: leaving takes the renew deadline at most") {
     bench b;
     b.round({});
     b.logic.stop(b.now);
@@ -337,7 +337,7 @@ TEST_CASE("sharding: leaving takes the renew deadline at the most") {
     CHECK(b.now - from == 10s);
 }
 
-TEST_CASE("sharding: who is stopped before he asked for a Lease is over at once; who asked takes it back") {
+TEST_CASE("sharding: a replica stopped before it asked for a Lease is over at once; later it takes the Lease back") {
     bench never;
     never.logic.stop(never.now);
     CHECK(never.next() == action::over);
@@ -352,7 +352,7 @@ TEST_CASE("sharding: who is stopped before he asked for a Lease is over at once;
     CHECK(asked.next() == action::over);
 }
 
-TEST_CASE("sharding: the Leases of the dead are deleted after three durations, at the version that was seen") {
+TEST_CASE("sharding: Leases of dead members are deleted after three durations, at the version that was seen") {
     bench b;
     const auto seen = b.now;
     b.round({lease("dead")});
@@ -371,12 +371,12 @@ TEST_CASE("sharding: the Leases of the dead are deleted after three durations, a
         }
         REQUIRE(b.now - seen < 50s);
     }
-    // A refusal is tried again in the next round, not at once.
+    // A refused deletion is tried again in the next round, not at once.
     b.logic.failed(b.now, refused(403, "Forbidden"));
     CHECK(b.next() == action::wait);
 }
 
-TEST_CASE("sharding: the Leases of several dead are deleted in one round, each once") {
+TEST_CASE("sharding: the Leases of several dead members are deleted in one round, each once") {
     bench b;
     const auto list_both = [&] {
         REQUIRE(b.next() == action::list);

@@ -41,13 +41,14 @@ struct sim_replica {
 
     shard_logic logic;
     double rate;
-    double paused_until = -1; ///< of the simulation's time, in seconds
+    double paused_until = -1; ///< in simulated time, in seconds
     bool dead = false, over = false, leaving = false;
     bool waiting = false; ///< for an answer
     std::uint64_t request = 0;
     clock::time_point request_until;
     std::uint64_t own_version = 0;
-    std::vector<double> ended; ///< per key: when it ceased to own it, unless by leaving; -1: does own or never did
+    /// per key: when the replica ceased to own it, unless by leaving; -1: it owns the key or never did
+    std::vector<double> ended;
     std::vector<bool> owns;
 
     clock::time_point at(double t) const {
@@ -56,8 +57,8 @@ struct sim_replica {
     bool runs(double t) const { return !dead && !over && t >= paused_until; }
 };
 
-/// Everything happens in steps of 25 ms. Requests take a random time to the server and back, are lost on either way, and are
-/// answered after the replica gave them up.
+/// Everything happens in steps of 25 ms. Requests take a random time to the server and back, may be lost on either way,
+/// and may be answered after the replica gave them up.
 class simulation {
 public:
     simulation(std::uint64_t seed, double spread, std::chrono::nanoseconds request_timeout = 0s)
@@ -69,7 +70,7 @@ public:
     static constexpr double step = 0.025;
 
     double now = 0;
-    double loss = 0, slowest = 0.05; ///< share of lost messages; longest way, in seconds
+    double loss = 0, slowest = 0.05; ///< share of lost messages; longest delay of a message, in seconds
     bool down = false, no_lists = false, no_writes = false;
     std::vector<std::unique_ptr<sim_replica>> replicas;
     int most_owners = 0;
@@ -179,7 +180,7 @@ private:
         });
     }
 
-    /// The request takes effect here; what comes back tells the replica.
+    /// Carries the request out. The function that it returns reports the answer to the replica.
     std::function<void(clock::time_point)> serve(sim_replica& r, const shard_logic::step& s, const lease_record& record,
                                                  std::uint64_t expected, clock::time_point sent) {
         auto* who = &r;
@@ -236,7 +237,7 @@ private:
         return fail(500, "InternalError");
     }
 
-    /// What somebody who sees all replicas at once sees. A paused one is asked too: it owns by its clock what it owned.
+    /// Looks at all replicas at once. A paused one is asked, too: by its clock it may still own what it owned.
     void judge() {
         orphaned_.resize(keys, now);
         for (std::size_t k = 0; k < keys; ++k) {
@@ -258,7 +259,7 @@ private:
             longest_gap = std::max(longest_gap, now - orphaned_[k]);
         }
     }
-    /// Without letting a paused replica do anything: its view is the one that it had.
+    /// The view of a replica. A paused one must not do anything, so its view is the last one that it had.
     shard_view last_view(sim_replica& r) {
         if (r.runs(now)) views_[&r] = r.logic.view(r.at(now));
         return views_[&r];
@@ -289,8 +290,7 @@ constexpr double D = 15, R = 10, P = 2;
 
 } // namespace
 
-TEST_CASE("sharding: never two owners, whatever is paused, killed, lost or slow; never none for longer than stated "
-          "afterwards") {
+TEST_CASE("sharding: never two owners, whatever is paused, killed, lost or slow; in the end each key soon has one") {
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
         INFO("seed " << seed);
         const double spread = seed % 3 == 0 ? 0.1 : seed % 3 == 1 ? 0.0 : 0.02;
@@ -329,7 +329,7 @@ TEST_CASE("sharding: never two owners, whatever is paused, killed, lost or slow;
             s.run(s.uniform(0, 20));
             REQUIRE(s.most_owners <= 1);
         }
-        // Peace.
+        // All faults end.
         s.loss = 0;
         s.slowest = 0.05;
         s.down = s.no_lists = s.no_writes = false;
@@ -337,10 +337,10 @@ TEST_CASE("sharding: never two owners, whatever is paused, killed, lost or slow;
         if (std::all_of(s.replicas.begin(), s.replicas.end(),
                         [](const auto& r) { return r->dead || r->over || r->leaving; }))
             s.join();
-        s.run((2 * D + 3.6 * P + 8 + 1) / (1 - spread)); // and what still hangs
+        s.run((2 * D + 3.6 * P + 8 + 1) / (1 - spread)); // the 8 s are for a request that still hangs
         CHECK(s.complete());
         CHECK(s.most_owners == 1);
-        // In between the work of the one could end: H, less what the clocks differ by.
+        // The time between two owners, in which the work of the first can end: H, less what the clocks differ by.
         CHECK(s.narrowest >= D / (1 + spread) - R / (1 - spread) - 2 * s.step);
         // And it stays so.
         s.forget();

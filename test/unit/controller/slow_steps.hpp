@@ -1,4 +1,4 @@
-// Who holds the executor, counted in steps.
+// How long code holds the executor, counted in steps.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-/// Steps that take their time, and how many of them another handler of the executor had to wait for.
+/// Slow steps, and how many of them another handler of the executor had to wait for.
 class slow_steps {
 public:
     explicit slow_steps(boost::asio::any_io_executor e) : executor_(std::move(e)) {}
@@ -26,7 +26,7 @@ public:
         while (real::now() < until) {
         }
     }
-    /// In a row. At 200 microseconds each, more than 32 are more than any step of the library may take.
+    /// The most steps in a row. At 200 microseconds each, more than 32 take longer than any step of the library may.
     int most() const { return counts_->most; }
     void start_over() { counts_->most = 0; }
 

@@ -23,7 +23,7 @@ object_change with_rival(bench& b, int times) {
     };
 }
 
-/// Turns the clock whenever somebody sleeps.
+/// Advances the clock all the time, so that every sleep ends soon.
 asio::awaitable<void> keep_turning(std::shared_ptr<informer::testing::manual_clock> clock) {
     const auto ex = co_await asio::this_coro::executor;
     for (;;) {
@@ -48,7 +48,7 @@ asio::awaitable<void> conflicts() {
     co_await update_with_retry(b.rt, b.client, config_maps, object_key("default", "a"), with_rival(b, 100), plain, f);
     CHECK(f == errc::conflict);
     CHECK(b.asked("update", "configmaps") == 10); // five attempts, no more
-    // Other errors end it at once, as does a change that changes nothing.
+    // Other errors end the attempts at once, as does a change that changes nothing.
     co_await update_with_retry(b.rt, b.client, config_maps, object_key("default", "none"), with_rival(b, 0), plain, f);
     CHECK(f == errc::not_found);
     object_change nothing = [](json::value&) { return false; };
@@ -96,15 +96,15 @@ asio::awaitable<void> status() {
     now = co_await patch_status(b.client, deployments, now, wanted);
     CHECK(now.at_pointer("/status/availableReplicas").int64_or(0) == 2);
     CHECK(now.at_pointer("/status/replicas").int64_or(0) == 2);
-    CHECK_FALSE(now.at_pointer("/status/observedGeneration").exists()); // wanted without
-    CHECK(now.at_pointer("/status/collisionCount").int64_or(0) == 7);   // not ours
+    CHECK_FALSE(now.at_pointer("/status/observedGeneration").exists()); // the wanted status is without it
+    CHECK(now.at_pointer("/status/collisionCount").int64_or(0) == 7);   // another writer's
     const std::size_t patches = b.asked("patch", "deployments");
     wanted.as_object()["collisionCount"] = 7;
     now = co_await patch_status(b.client, deployments, now, wanted);
-    CHECK(b.asked("patch", "deployments") == patches); // nothing differs, nothing is asked
+    CHECK(b.asked("patch", "deployments") == patches); // nothing differs, so no request is made
     failure f;
     const kubernetes::write_options plain;
-    json::value nothing; // as of a variable that nobody has filled
+    json::value nothing; // as in a variable that was never filled
     co_await patch_status(b.client, deployments, now, nothing, plain, f);
     CHECK(f == errc::bad_configuration);
     CHECK(b.asked("patch", "deployments") == patches);
@@ -158,7 +158,7 @@ asio::awaitable<void> told_to_stop() {
     };
     int wrong = 0;
     task_group group(ex);
-    group.on_error([&](std::exception_ptr) { ++wrong; }); // whoever was told to stop need not say so
+    group.on_error([&](std::exception_ptr) { ++wrong; }); // a cancelled coroutine need not report an error
     group.spawn(updating());
     group.spawn(retry_on_conflict(b.rt, conflicting));
     const std::function<bool()> both_wait = [&] { return b.clock->waiters() >= 2 && f == errc::conflict; };
@@ -213,21 +213,21 @@ asio::awaitable<void> nothing_to_do() {
 
 } // namespace
 
-TEST_CASE("an update without a change, and attempts of nothing, are errors before anything is asked") {
+TEST_CASE("a missing change or attempt function is an error before any request") {
     run_test(nothing_to_do());
 }
-TEST_CASE("a conflicting write reads anew and tries again, at most five times, and keeps the other's work") {
+TEST_CASE("a conflicting write reads again and is tried again, at most five times, and keeps the other change") {
     run_test(conflicts());
 }
-TEST_CASE("a status patch sends what differs, removes what is not wanted, and asks nothing when nothing differs") {
+TEST_CASE("a status patch sends the differences, removes what is not wanted, and sends nothing if nothing differs") {
     run_test(status());
 }
 TEST_CASE("a subresource is written as what it is: a scale as a scale, a status with its object") {
     run_test(parts());
 }
-TEST_CASE("who is told to stop between two attempts hears of that, not of a conflict") {
+TEST_CASE("a cancellation between two attempts is reported as such, not as a conflict") {
     run_test(told_to_stop());
 }
-TEST_CASE("a pause of for ever between attempts is for ever") {
+TEST_CASE("an infinite pause between attempts never ends") {
     run_test(pause_of_for_ever());
 }

@@ -44,7 +44,7 @@ struct reply {
     reply() {}
     explicit reply(std::string body_) : body(std::move(body_)) {}
     reply(int status_, std::string body_) : status(status_), body(std::move(body_)) {}
-    /// Chunked; `how` it ends, and after how many bytes.
+    /// Sends the body chunked; `how` says how it ends, `bytes` after how many bytes.
     reply& streamed(ending how = complete, std::size_t bytes = std::size_t(-1)) {
         whole = false;
         end = how;
@@ -78,7 +78,7 @@ public:
     }
     std::string url() const { return "http://127.0.0.1:" + std::to_string(server->port()); }
 
-    std::function<reply(const http::server_request&)> answer; ///< where `next` is empty
+    std::function<reply(const http::server_request&)> answer; ///< used if `next` is empty
     std::deque<reply> next;
     std::vector<http::server_request> requests;
     std::unique_ptr<http::server> server;
@@ -151,7 +151,7 @@ public:
     T run(asio::awaitable<T> work) {
         return testing::driven(io, std::move(work), [&](const auto& done) { until(done); });
     }
-    /// Runs until it is so; time stands unless somebody turns it.
+    /// Runs until `there` returns true; the clock stands still unless a test advances it.
     void until(const std::function<bool()>& there) { testing::step_until(io, there); }
 
     asio::io_context io{1};
@@ -168,7 +168,7 @@ private:
     }
 };
 
-/// Of what is bad, also the version.
+/// Notes also the version of bad objects.
 class recorder final : public testing::object_recorder {
 public:
     explicit recorder(decode_options o = decode_options())
@@ -180,7 +180,7 @@ private:
 
 using lines = std::vector<std::string>;
 
-/// As the gateway writes them: what is zero or empty is left out.
+/// A key and its value as the gateway writes them: zero and empty members are left out.
 inline std::string pair(const std::string& key, const std::string& value, int created, int modified, int version = 1) {
     std::string s = R"({"key":")" + b64(key) + '"';
     if (created) s += R"(,"create_revision":")" + std::to_string(created) + '"';

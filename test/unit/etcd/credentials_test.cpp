@@ -1,4 +1,4 @@
-// Who we are, where that stands in files, and by way of whom we ask.
+// Credentials of etcd's client, also in files, and proxies.
 #include "bench.hpp"
 
 #include "support/http_proxy.hpp"
@@ -22,7 +22,7 @@ using informer::testing::tls_front;
 
 namespace {
 
-/// A member that wants a password, and gives a token for it.
+/// A member that demands a password, and gives a token for it.
 class guarded_bench : public bench {
 public:
     explicit guarded_bench(const std::string& password_file) {
@@ -43,7 +43,7 @@ public:
         list(*this, sink, f);
         return f;
     }
-    /// With a token that it does not take any more.
+    /// Asks with a token that the member no longer accepts.
     failure ask_anew() {
         tokens += 10;
         return ask();
@@ -86,7 +86,7 @@ public:
             where.endpoint("https" + members.back()->url().substr(4));
         }
     }
-    /// Who the member takes us for; what went wrong where none answers.
+    /// The user that the member takes us for, or the error if none answers.
     std::string seen_as(std::size_t member = 0) {
         recorder sink;
         failure f;
@@ -116,7 +116,7 @@ TEST_CASE("etcd credentials: the password's file is read before each authenticat
     CHECK_FALSE(b.log.contains("newest"));
 }
 
-TEST_CASE("etcd credentials: a password's file that cannot be read leaves the old one in use, and is logged once") {
+TEST_CASE("etcd credentials: a password file that cannot be read leaves the old one in use, and is logged once") {
     const temporary_folder dir;
     const std::string file = dir.write("password", "old");
     guarded_bench b(file);
@@ -131,7 +131,7 @@ TEST_CASE("etcd credentials: a password's file that cannot be read leaves the ol
     CHECK(b.log.count("stays in use") == 2);
 }
 
-TEST_CASE("etcd credentials: what is put in a password's place and is no file is not waited for") {
+TEST_CASE("etcd credentials: a pipe or folder in the place of the password file is not waited for") {
     const temporary_folder dir;
     const std::string file = dir.write("password", "old");
     guarded_bench b(file);
@@ -146,7 +146,7 @@ TEST_CASE("etcd credentials: what is put in a password's place and is no file is
     CHECK(b.log.count("stays in use") == 1);
 }
 
-TEST_CASE("etcd credentials: a password from a pipe is read once, and nothing is missed later") {
+TEST_CASE("etcd credentials: a password from a pipe is read once, and not missed later") {
     int ends[2];
     REQUIRE(::pipe(ends) == 0);
     REQUIRE(::write(ends[1], "old\n", 4) == 4);
@@ -172,7 +172,7 @@ TEST_CASE("etcd credentials: a file that cannot be used at the start is refused 
     const config where("https://127.0.0.1:1");
     CHECK(told(config(where).user("me").password_file(nowhere)) == "etcd: password file " + nowhere + ": no such file");
     CHECK(told(config(where).password_file(dir.write("p", "x"))) == "etcd: a password file, and no user");
-    CHECK(told(config(where).user("me", "given").password_file(nowhere)).empty()); // that one, then
+    CHECK(told(config(where).user("me", "given").password_file(nowhere)).empty()); // the given password is used
     http::tls_files files;
     files.ca = nowhere;
     CHECK(told(config(where).tls_files(files)) == "etcd: " + nowhere + ": no such file");
@@ -204,7 +204,7 @@ TEST_CASE("etcd credentials: certificates on disk are read again every minute, f
     CHECK(b.seen_as(1) == "bob");
 }
 
-TEST_CASE("etcd credentials: after a certificate was refused the files are looked at before the next request") {
+TEST_CASE("etcd credentials: after a certificate was refused the files are read again before the next request") {
     const certificate_authority old, fresh;
     const temporary_folder dir;
     dir.write("ca.crt", old.certificate_pem());
@@ -242,7 +242,7 @@ TEST_CASE("etcd: members are reached by way of the proxy, which resolves their n
 }
 
 TEST_CASE(
-    "etcd: members are reached by way of a proxy that is spoken to by TLS, and verified whatever holds for them") {
+    "etcd: members are reached by way of a TLS proxy, which is verified even if the members' certificates are not") {
     const certificate_authority ca, corporate("corporate CA");
     tls_bench b(ca);
     const auto proxy = std::make_unique<http_proxy>(b.io.get_executor());
@@ -257,7 +257,7 @@ TEST_CASE(
     list(b, sink, f);
     CHECK(f.what() == "success");
     CHECK(proxy->asked() == std::vector<std::string>{"CONNECT " + name});
-    by.ca_pem = ca.certificate_pem(); // that of the members
+    by.ca_pem = ca.certificate_pem(); // the CA of the members
     b.where.proxy(by);
     b.from.reset();
     list(b, sink, f);

@@ -21,7 +21,7 @@ std::string name(const mapping& m, std::string_view key) {
     return (n.fits ? "" : "bad ") + n.key.str();
 }
 
-/// The object as the pool would have it, without its uid; or what is wrong.
+/// The object that the pool would hold, without uid, generation and version; or the error.
 std::string made(const mapping& m, const std::string& value, const std::string& key = "/s/a") {
     key_value kv;
     kv.key = key;
@@ -49,7 +49,7 @@ std::string made(const mapping& m, const std::string& value, const std::string& 
 
 } // namespace
 
-TEST_CASE("etcd prefixes: the range of all keys that begin so") {
+TEST_CASE("etcd prefixes: the range of all keys that begin with them") {
     CHECK(range_begin("/s/") == "/s/");
     CHECK(range_end("/s/") == "/s0");
     CHECK(range_end("a\xff\xff") == "b");
@@ -58,8 +58,7 @@ TEST_CASE("etcd prefixes: the range of all keys that begin so") {
     CHECK(range_end("") == std::string(1, '\0'));
 }
 
-TEST_CASE("etcd keys: what follows the prefix is the name, or namespace/name; what fits neither has a name that no "
-          "object has") {
+TEST_CASE("etcd keys: the part after the prefix is name or namespace/name; other keys get names that no object has") {
     const mapping flat("/s/"), spaced = mapping("/s/").namespaced();
     CHECK(name(flat, "/s/a") == "a");
     CHECK(name_of(flat, "/s/a/b").key == object_key("", "a/b"));
@@ -73,7 +72,7 @@ TEST_CASE("etcd keys: what follows the prefix is the name, or namespace/name; wh
     CHECK(name(mapping(""), "x") == "x");
 }
 
-TEST_CASE("etcd uids: of a key and the revision that made it, a UUID") {
+TEST_CASE("etcd uids: a UUID of the key and the revision that created it") {
     CHECK(uid_of("/s/a", 5) != uid_of("/s/a", 6));
     CHECK(uid_of("/s/a", 5) != uid_of("/s/b", 5));
     CHECK(uid_of("/s/a", 0x123456789abcdef).substr(0, 18) == "456789ab-cdef-8123");
@@ -104,7 +103,7 @@ TEST_CASE("etcd values: a JSON object is the object; its labels stay, its identi
           R"({"metadata":{"namespace":"n","name":"a\"\\\u0001"}})");
 }
 
-TEST_CASE("etcd values: what is no JSON object is told of, and does not become one") {
+TEST_CASE("etcd values: a value that is no JSON object is reported, and does not become one") {
     const mapping m("/s/");
     for (const char* bad : {"", "x", "7", "\"{}\"", "[{}]", "true", "null"}) {
         CAPTURE(bad);
@@ -119,7 +118,7 @@ TEST_CASE("etcd values: what is no JSON object is told of, and does not become o
     CHECK(made(m, R"({"metadata":"mine"})").find("metadata of the value is no object") != std::string::npos);
 }
 
-TEST_CASE("etcd values: wrapped, JSON stands as JSON, other text as text, and bytes as base64") {
+TEST_CASE("etcd values: if wrapped, JSON stays JSON, other text becomes a string, and bytes become base64") {
     const mapping others = mapping("/s/").wrap_values(), all = mapping("/s/").wrap_values(wrap::all);
     const auto wrapped = [](const std::string& v) { return R"({"metadata":{"name":"a"},"value":)" + v + "}"; };
     CHECK(made(others, R"({"x":1})") == R"({"x":1,"metadata":{"name":"a"}})");
@@ -136,14 +135,14 @@ TEST_CASE("etcd values: wrapped, JSON stands as JSON, other text as text, and by
         CHECK(made(m, R"(1,"metadata":{"name":"evil"})") == wrapped(R"("1,\"metadata\":{\"name\":\"evil\"}")"));
         CHECK(made(m, R"("a\q")") == wrapped(R"("\"a\\q\"")"));
         CHECK(made(m, "\xff\x01") == R"({"metadata":{"name":"a"},"valueBase64":"/wE="})");
-        // Half a document is not the text that somebody meant.
+        // Half a document is not wrapped as text: nobody can have meant it.
         CHECK(made(m, "[1").find("begins like JSON") != std::string::npos);
         CHECK(made(m, "[1}") == "decode: " + make_error_code(errc::syntax_error).message());
     }
     CHECK(made(all, R"({"x":)").find("begins like JSON") != std::string::npos);
 }
 
-TEST_CASE("etcd values: whatever a value says, its object has the key's name, and is no other document") {
+TEST_CASE("etcd values: whatever a value holds, its object has the key's name, and is no other document") {
     std::mt19937 random(testing::fuzz_seed(20261124));
     const auto pick = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
     const std::vector<std::string> seeds{
@@ -184,7 +183,7 @@ TEST_CASE("etcd values: whatever a value says, its object has the key's name, an
         }
         if (f) continue;
         ++good;
-        if (m.wrap_ == wrap::none) REQUIRE(!ec); // what is no JSON does not become any
+        if (m.wrap_ == wrap::none) REQUIRE(!ec); // a value that is no JSON does not become JSON
         REQUIRE(is_the_one(o, n, 9));
         if (ec || !as_it_was.is_object() || m.wrap_ == wrap::all) continue;
         for (const auto& member : as_it_was.as_object())

@@ -45,7 +45,7 @@ public:
         return now;
     }
     int newest() const { return history_.back().revision; }
-    /// As `followed::all()` writes it, of all revisions from this one on.
+    /// The states at all revisions from this one on, as `followed::all()` writes them.
     std::set<std::string> states_from(int revision) const {
         std::set<std::string> all;
         for (; revision <= newest(); ++revision) {
@@ -64,7 +64,7 @@ public:
         for (const auto& [key, s] : at(revision)) kvs.push_back(pair(key, s.value, s.created, s.modified, s.version));
         return range(revision, kvs);
     }
-    /// A message for each revision, that of several keys in fragments.
+    /// A message for each revision; one of several keys comes in fragments.
     std::string watch(int start) const {
         std::string text = created(newest());
         for (std::size_t i = 0; i < history_.size(); ++i) {
@@ -95,10 +95,10 @@ const std::vector<change> history{
     {4, "/s/a", R"({"v":2})"}, {5, "/s/c", R"({"v":1})"},
     {5, "/s/d", R"({"v":1})"}, {5, "/s/b", ""}, // a transaction
     {6, "/s/b", R"({"v":2})"}, {7, "/s/c", ""},
-    {7, "/s/a", R"({"v":3})"}, {8, "/s/c", R"({"v":3})"}, // made again
+    {7, "/s/a", R"({"v":3})"}, {8, "/s/c", R"({"v":3})"}, // created again
 };
 
-/// An informer, and what a subscriber of it was told.
+/// An informer, and the events that a subscriber got.
 class followed {
 public:
     explicit followed(bench& on, informer_options o = informer_options(), const mapping& m = mapping("/s/"))
@@ -114,7 +114,7 @@ public:
         informer->stop();
         b.until([&] { return ended && heard_all; });
     }
-    /// Something failed, and the informer waits before it goes on.
+    /// If the informer waits before its next attempt, advances the clock to that.
     void wait_out() {
         const auto until = informer->status().next_attempt;
         if (until > b.clock->wall()) b.clock->advance(until - b.clock->wall());
@@ -149,8 +149,7 @@ private:
 
 } // namespace
 
-TEST_CASE("etcd informer: cut at every byte of a watch, nothing is lost, nothing is doubled, and no revision is seen "
-          "in part") {
+TEST_CASE("etcd informer: wherever a watch is cut, nothing is lost or doubled, and no revision is seen in part") {
     const store s(history);
     std::set<std::string> states = s.states_from(3);
     states.insert("a b c d "); // not synced
@@ -173,7 +172,7 @@ TEST_CASE("etcd informer: cut at every byte of a watch, nothing is lost, nothing
             REQUIRE(states.contains(f.all()));
             return f.told.size() >= expected.size();
         });
-        b.io.poll(); // and nothing behind it
+        b.io.poll(); // and no further events
         REQUIRE(f.told == expected);
         REQUIRE(f.all() == "a3 b2 c3 d1 ");
         REQUIRE(f.informer->status().resource_version.str() == "8");
@@ -181,7 +180,7 @@ TEST_CASE("etcd informer: cut at every byte of a watch, nothing is lost, nothing
     }
 }
 
-TEST_CASE("etcd informer: after a compaction the state is listed again, and the difference is told") {
+TEST_CASE("etcd informer: after a compaction the state is listed again, and the difference is reported") {
     const store s(history);
     bench b;
     bool compacted = false;
@@ -201,7 +200,7 @@ TEST_CASE("etcd informer: after a compaction the state is listed again, and the 
         return f.all() == "a3 b2 c3 d1 ";
     });
     b.until([&] { return f.told.size() == 7; });
-    // b was deleted and made again meanwhile: its uid says so.
+    // b was deleted and created again meanwhile: its uid says so.
     CHECK(std::multiset<std::string>(f.told.begin() + 2, f.told.end()) ==
           std::multiset<std::string>{"MODIFIED a 3", "DELETED b 1", "ADDED b 2", "ADDED c 3", "ADDED d 1"});
     CHECK(f.informer->status().relists == 1);
@@ -224,7 +223,7 @@ TEST_CASE("etcd informer: a bad value keeps the last good version, is named in t
     CHECK(f.informer->status().quarantined == 1);
 }
 
-TEST_CASE("etcd informer: where no key can be used the status says so") {
+TEST_CASE("etcd informer: if no key can be used, the status says so") {
     bench b;
     b.etcd().answer = [&](const http::server_request& q) {
         if (q.path == "/v3/kv/range") return reply(range(9, {pair("/t/n/a", "{}", 2, 2), pair("/t/n/b", "{}", 3, 3)}));
@@ -241,7 +240,7 @@ TEST_CASE("etcd informer: where no key can be used the status says so") {
     CHECK(b.log.count("so it is with all keys of the list") == 1);
 }
 
-TEST_CASE("etcd informer: a password that was changed parks it until the file is right, and no longer") {
+TEST_CASE("etcd informer: a changed password parks it until the password file is right, and no longer") {
     const store s(history);
     const testing::temporary_folder dir;
     bench b;
@@ -258,7 +257,7 @@ TEST_CASE("etcd informer: a password that was changed parks it until the file is
         if (q.header("Authorization") != token)
             return reply(401, R"({"code":16,"message":"etcdserver: invalid auth token"})");
         if (q.path == "/v3/kv/range") return reply(s.list(3));
-        if (!std::exchange(changed, true)) { // after which no old token is taken
+        if (!std::exchange(changed, true)) { // from now on no old token is accepted
             password = "new";
             token = "t2";
             return reply(created(8)).streamed(reply::cut);
@@ -294,12 +293,12 @@ TEST_CASE("etcd informer: read your writes by the revision of the write") {
     CHECK(f.value("c") == "3");
 }
 
-TEST_CASE("etcd informer: a transaction of thousands of keys is seen at once, by whoever waits for its revision, too") {
+TEST_CASE("etcd informer: a transaction of thousands of keys is seen at once, also by a wait for its revision") {
     constexpr int n = 20'000; // handed on in several turns, applied in twenty
     bench b;
     std::vector<std::string> there, deleted;
     for (int i = 0; i < n; ++i) {
-        const std::string key = "/s/" + std::to_string(100'000 + i); // in their order
+        const std::string key = "/s/" + std::to_string(100'000 + i); // in ascending order
         there.push_back(pair(key, "{}", 2, 2));
         deleted.push_back(gone(key, 3, there.back()));
     }
@@ -369,7 +368,7 @@ TEST_CASE("etcd informer: indexes and selectors work on the labels in the values
     CHECK(f.all() == "a b1 c d ");
 }
 
-TEST_CASE("etcd informer: stopped, or its context gone, after any number of steps") {
+TEST_CASE("etcd informer: it may be stopped, or its context destroyed, after any number of steps") {
     const std::string large = R"({"v":1,"metadata":{"labels":{"l":"1"}},"x":")" + std::string(300'000, 'x') + "\"}";
     const store s({{2, "/s/a", large}, {3, "/s/b", "{}"}, {4, "/s/a", "{}"}, {4, "/s/b", large}, {5, "/s/b", ""}});
     for (const bool stops : {true, false}) {

@@ -7,7 +7,7 @@ using namespace etcd_test;
 
 namespace {
 
-/// A store of so many keys: "/s/k0", "/s/k1", … in order, at this revision.
+/// A store of `keys` keys: "/s/k0", "/s/k1", … in order, at this revision.
 reply serve_range(const http::server_request& q, int keys, int revision) {
     const auto body = boost::json::parse(q.body);
     const auto decoded = [&](const char* name) {
@@ -57,7 +57,7 @@ TEST_CASE("etcd list: objects with their versions; the list's version is the sto
                                     "\",\"limit\":\"500\"}"});
 }
 
-TEST_CASE("etcd list: of one namespace, no other is asked for") {
+TEST_CASE("etcd list: a list of one namespace asks for no other") {
     bench b;
     recorder sink;
     failure f;
@@ -93,7 +93,7 @@ TEST_CASE("etcd list: all pages are of the first one's revision, whatever is wri
     SECTION("asked for in pages") {
         std::string token;
         int left = 2500;
-        for (const int n : {300, 1200, 1000}) { // further pages are as large as they may well be
+        for (const int n : {300, 1200, 1000}) { // further pages are as large as their values allow
             const auto r = list(b, sink, f, list_options().limit(300).continue_token(token));
             REQUIRE(!f);
             CHECK(r.items == static_cast<std::uint64_t>(n));
@@ -137,12 +137,12 @@ TEST_CASE("etcd list: pages are as large as their values allow") {
         CHECK(!f);
         return number_in(b.etcd().requests.back().body, "limit");
     };
-    CHECK(second_page(10) == 2'000); // four times as many, if the next ones are larger
+    CHECK(second_page(10) == 2'000); // only four times as many: the next values may be larger
     CHECK(second_page(100'000) == 31);
     CHECK(second_page(1'000'000) == 16);
 }
 
-TEST_CASE("etcd list: a page that is too large for one answer is asked for again, smaller") {
+TEST_CASE("etcd list: a page that is too large for one answer is requested again, smaller") {
     bench b;
     recorder sink;
     failure f;
@@ -160,7 +160,7 @@ TEST_CASE("etcd list: a page that is too large for one answer is asked for again
     CHECK(sink.objects.size() == 100);
 }
 
-TEST_CASE("etcd list: pages that do not go on behind one another are refused instead of read for ever") {
+TEST_CASE("etcd list: pages that do not continue one another are refused instead of being read for ever") {
     bench b;
     recorder sink;
     failure f;
@@ -179,7 +179,7 @@ TEST_CASE("etcd list: pages that do not go on behind one another are refused ins
     CHECK(f == errc::bad_response);
 }
 
-TEST_CASE("etcd list: pages are of one cluster") {
+TEST_CASE("etcd list: pages of another cluster are refused") {
     bench b;
     recorder sink;
     failure f;
@@ -220,7 +220,7 @@ TEST_CASE("etcd list: version 0 may be stale, all others are linearizable and no
     }
 }
 
-TEST_CASE("etcd list: what cannot be used is quarantined by name, its neighbours are there") {
+TEST_CASE("etcd list: keys and values that cannot be used are quarantined by name, their neighbours are there") {
     bench b;
     b.where.max_object(100);
     recorder sink;
@@ -245,7 +245,7 @@ TEST_CASE("etcd list: what cannot be used is quarantined by name, its neighbours
     CHECK(sink.bad.at(1).position == 2);
 }
 
-TEST_CASE("etcd list: where no key of a list can be used, one warning names the first one and the likely cause") {
+TEST_CASE("etcd list: if no key of a list can be used, one warning names the first one and the likely cause") {
     bench b;
     recorder sink;
     failure f;
@@ -261,7 +261,7 @@ TEST_CASE("etcd list: where no key of a list can be used, one warning names the 
     const auto warnings = [&] { return b.log.count(log_level::warning); };
     list(b, sink, f);
     REQUIRE(!f);
-    REQUIRE(sink.bad.size() == 2); // as each one says in the status of an informer
+    REQUIRE(sink.bad.size() == 2); // each of them says so in the status of an informer
     CHECK(sink.bad[1].why.what().find(cause) != std::string::npos);
     CHECK(warnings() == 1);
     CHECK(b.log.contains("list keyvalues.etcd below /t: decode /t/n/a: " + cause));
@@ -276,7 +276,7 @@ TEST_CASE("etcd list: where no key of a list can be used, one warning names the 
     CHECK(warnings() == 2);
 }
 
-TEST_CASE("etcd list: that no key can be used is found out over all pages") {
+TEST_CASE("etcd list: whether no key can be used is decided over all pages") {
     bench b;
     recorder sink;
     failure f;
@@ -292,7 +292,7 @@ TEST_CASE("etcd list: that no key can be used is found out over all pages") {
     CHECK(b.log.contains("wrap_values()") == !last_is_good);
 }
 
-TEST_CASE("etcd list: refusals are those of the API that they are like") {
+TEST_CASE("etcd list: etcd's refusals become the corresponding errors of the Kubernetes API") {
     bench b;
     recorder sink;
     failure f;
@@ -320,7 +320,7 @@ TEST_CASE("etcd list: refusals are those of the API that they are like") {
     CHECK(sink.lines.empty());
 }
 
-TEST_CASE("etcd list: an answer that is none, or breaks off, is an error with its story") {
+TEST_CASE("etcd list: an answer that is invalid, or breaks off, is an error that says why") {
     bench b;
     recorder sink;
     failure f;
@@ -344,7 +344,7 @@ TEST_CASE("etcd list: an answer that is none, or breaks off, is an error with it
     CHECK(!answered(reply(whole).streamed(reply::complete)));
 }
 
-TEST_CASE("etcd list: the sink may have seen enough") {
+TEST_CASE("etcd list: a sink that has seen enough ends it without failure") {
     bench b;
     recorder sink;
     sink.enough = 1;
@@ -355,7 +355,7 @@ TEST_CASE("etcd list: the sink may have seen enough") {
     CHECK(b.etcd().requests.size() == 1);
 }
 
-TEST_CASE("etcd list: selectors are matched on the value as it came, whatever the cache keeps of it") {
+TEST_CASE("etcd list: selectors are matched on the value as received, whatever the cache keeps of it") {
     bench b;
     recorder sink(decode_options().project(projection::keep({"/y"})));
     failure f;

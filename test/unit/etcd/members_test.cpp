@@ -1,4 +1,4 @@
-// Which member is asked, and who asks.
+// Which member is asked, and with which credentials.
 #include "bench.hpp"
 
 #include <catch2/generators/catch_generators.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 const std::string no_leader = R"({"code":14, "message":"etcdserver: no leader"})";
 const std::string bad_token = R"({"code":16, "message":"etcdserver: invalid auth token"})";
-const std::string old_token = R"({"code":3, "message":"etcdserver: revision of auth store is old"})"; // a JWT's
+const std::string old_token = R"({"code":3, "message":"etcdserver: revision of auth store is old"})"; // for a JWT
 
 watch_options after(const std::string& version) {
     return watch_options().resource_version(version);
@@ -19,7 +19,7 @@ watch_options after(const std::string& version) {
 
 } // namespace
 
-TEST_CASE("etcd members: the next one is asked where one cannot be reached or has no leader, and stays the one") {
+TEST_CASE("etcd members: if one cannot be reached or has no leader, the next one is asked, and stays in use") {
     bench b(3);
     recorder sink;
     failure f;
@@ -35,7 +35,7 @@ TEST_CASE("etcd members: the next one is asked where one cannot be reached or ha
     CHECK(b.log.contains("asking " + b.members[2]->url()));
     b.members[2]->server->stop_listening(true);
     list(b, sink, f);
-    CHECK(f == errc::server_error); // the last one's words, once round
+    CHECK(f == errc::server_error); // the last member's words, after one round
     CHECK(b.members[1]->requests.size() == 2);
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("etcd members: one that is passed over is logged when that begins and 
         m->server->stop_listening(true);
     }
     for (int i = 0; i < 5; ++i) list(b, sink, f);
-    CHECK(f == errc::connection_refused); // the last one's words, for who asked
+    CHECK(f == errc::connection_refused); // the caller gets the last member's words
     CHECK(b.log.count(log_level::info) == 2);
     CHECK(b.log.count("asking " + b.members[1]->url()) == 5); // the others at debug
     b.members[0]->server->listen(f);
@@ -60,10 +60,10 @@ TEST_CASE("etcd members: one that is passed over is logged when that begins and 
     CHECK(b.log.count(b.members[0]->url() + " answers again") == 1);
     b.members[0]->server->stop_listening(true);
     for (int i = 0; i < 3; ++i) list(b, sink, f);
-    CHECK(b.log.count(log_level::info) == 4); // it is a new one
+    CHECK(b.log.count(log_level::info) == 4); // a new outage
 }
 
-TEST_CASE("etcd members: a refusal that any of them would give is not asked for again") {
+TEST_CASE("etcd members: after a refusal that any member would give no other one is asked") {
     bench b(2);
     recorder sink;
     failure f;
@@ -75,7 +75,7 @@ TEST_CASE("etcd members: a refusal that any of them would give is not asked for 
     CHECK(b.members[1]->requests.empty());
 }
 
-TEST_CASE("etcd members: one that breaks a watch is not the first to be asked for the next") {
+TEST_CASE("etcd members: one that breaks a watch is not the first to be asked for the next watch") {
     bench b(2);
     recorder sink;
     failure f;
@@ -92,7 +92,7 @@ TEST_CASE("etcd members: one that breaks a watch is not the first to be asked fo
     CHECK(b.members[1]->requests.size() == 1);
 }
 
-TEST_CASE("etcd members: one that takes a watch and never says that it is open is left for the next") {
+TEST_CASE("etcd members: one that accepts a watch and never says that it is open is left for the next one") {
     bench b(2);
     b.where.time(http::timeouts().header(std::chrono::seconds(1)));
     recorder sink;
@@ -155,7 +155,7 @@ TEST_CASE("etcd authentication: a token is fetched, sent, and replaced when it i
     watch(b, sink, f, after("9"));
     CHECK(!f);
     CHECK(tokens == 3);
-    good = "token4"; // somebody was made a user
+    good = "token4"; // a user was added
     refusal = reply(400, old_token);
     list(b, sink, f);
     CHECK(!f);
@@ -189,7 +189,7 @@ TEST_CASE("etcd authentication: a token that no header can carry is a bad answer
 
 namespace {
 
-/// A member that takes the watch of who has the good token, and opens and cancels all others, for this reason.
+/// A member that accepts watches with the good token, and opens and cancels all others, for this reason.
 class picky {
 public:
     picky(bench& b, std::string reason) : reason_(std::move(reason)) {
@@ -197,7 +197,7 @@ public:
         b.etcd().answer = [this](const http::server_request& q) { return answer(q); };
     }
     std::string good = "t2";
-    int tokens = 0, watches = 0; ///< asked for
+    int tokens = 0, watches = 0; ///< requested
 
 private:
     reply answer(const http::server_request& q) {
@@ -225,7 +225,7 @@ TEST_CASE("etcd authentication: a watch that is opened and canceled for its toke
 }
 
 TEST_CASE(
-    "etcd authentication: an old token that a member of before 2022 calls a lack of permission is replaced, once") {
+    "etcd authentication: an old token that a member from before 2022 calls a lack of permission is replaced, once") {
     bench b;
     recorder sink;
     failure f;
@@ -235,15 +235,14 @@ TEST_CASE(
     CHECK(sink.lines == lines{"opened"});
     CHECK(member.tokens == 2);
     CHECK(member.watches == 2);
-    member.good = "none"; // it is the permission that is lacking
+    member.good = "none"; // now the permission is indeed lacking
     watch(b, sink, f, after("9"));
     CHECK(f == errc::forbidden);
     CHECK(member.tokens == 3);
     CHECK(member.watches == 4);
 }
 
-TEST_CASE("etcd authentication: a wrong password is told of, and not tried again at once; one that is not needed is "
-          "not used") {
+TEST_CASE("etcd authentication: a wrong password is reported, not retried at once; one not needed is not used") {
     bench b;
     b.where.user("me", "p");
     recorder sink;

@@ -9,7 +9,7 @@ watch_options after(const std::string& version) {
     return watch_options().resource_version(version);
 }
 
-/// What a watch after revision 5 tells of this stream, and how it ends.
+/// What a watch after revision 5 reports of this stream, and how it ends.
 struct watched {
     explicit watched(std::vector<std::string> pieces, const watch_options& o = after("5"), mapping m = mapping("/s/")) {
         std::string all;
@@ -43,7 +43,7 @@ TEST_CASE("etcd watch: added, modified, deleted with its last state, and a bookm
     CHECK(w.b.etcd().requests.front().header("Grpc-Metadata-hasleader") == "true");
 }
 
-TEST_CASE("etcd watch: a key deleted and made again is another object") {
+TEST_CASE("etcd watch: a key deleted and created again is another object") {
     watched w({created(5), events(8, {put(pair("/s/a", "{}", 6, 6)), gone("/s/a", 7, pair("/s/a", "{}", 6, 6)),
                                       put(pair("/s/a", "{}", 8, 8))})});
     CHECK(w.told == lines{"opened", "added a 6", "deleted a 7", "added a 8"});
@@ -51,7 +51,7 @@ TEST_CASE("etcd watch: a key deleted and made again is another object") {
     CHECK(w.sink.objects.begin()->second.uid() != again.sink.objects.begin()->second.uid());
 }
 
-TEST_CASE("etcd watch: a deletion whose last state etcd no longer has is told of with what the cache knows") {
+TEST_CASE("etcd watch: a deletion whose last state etcd no longer has is reported with what the cache knows") {
     bench b;
     recorder sink(decode_options().transform_with([](boost::json::value& v) {
         auto& n = v.as_object()["seen"];
@@ -69,7 +69,7 @@ TEST_CASE("etcd watch: a deletion whose last state etcd no longer has is told of
     CHECK(sink.objects.at(object_key("", "b")).uid().empty());
 }
 
-TEST_CASE("etcd watch: bad values are quarantined by name, also where they are deleted") {
+TEST_CASE("etcd watch: bad values are quarantined by name, also when they are deleted") {
     watched w({created(5), events(9, {put(pair("/s/a", "{}", 6, 6)), put(pair("/s/b", "{]", 6, 7, 2)),
                                       put(pair("/s/", "{}", 8, 8)), gone("/s/b", 9, pair("/s/b", "{]", 6, 7, 2)),
                                       gone("/s/", 9), put(pair("/s/c", "{}", 9, 9))})});
@@ -82,15 +82,15 @@ TEST_CASE("etcd watch: bad values are quarantined by name, also where they are d
     CHECK(w.sink.bad.at(0).position == 1);
 }
 
-TEST_CASE("etcd watch: what one transaction changed is told of together, or not at all") {
+TEST_CASE("etcd watch: the changes of one transaction are reported together, or not at all") {
     const std::string before = events(6, {put(pair("/s/a", "{}", 6, 6))});
     const std::string first = events(7, {put(pair("/s/a", "{}", 6, 7, 2)), put(pair("/s/b", "{}", 7, 7))}, true),
                       second = events(7, {put(pair("/s/c", "{}", 7, 7))});
     CHECK(watched({created(5), before, first, second, progress(7)}).told ==
           lines{"opened", "added a 6", "change {", "modified a 7", "added b 7", "added c 7", "}", "bookmark 7"});
-    // Cut at every byte of it: nothing of revision 7 before all of it is there.
+    // Cut at every byte: nothing of revision 7 is reported before all of it is there.
     const std::string all = created(5) + before + first + second;
-    const std::size_t complete = all.size() - 1; // the line feed behind it says nothing
+    const std::size_t complete = all.size() - 1; // the line feed at the end carries nothing
     for (std::size_t n = created(5).size(); n < all.size(); ++n) {
         bench b;
         recorder sink;
@@ -103,13 +103,13 @@ TEST_CASE("etcd watch: what one transaction changed is told of together, or not 
         REQUIRE((told == 0 || told == 1 || told == 6));
         REQUIRE((told == 6) == (n >= complete));
     }
-    // A clean end in the middle of it is no clean end.
+    // A clean end of the stream in the middle of a transaction is no clean end.
     CHECK(watched({created(5), first}).f == errc::connection_lost);
     CHECK(watched({created(5), first}).told == lines{"opened"});
 }
 
-TEST_CASE("etcd watch: a change that takes turns to tell has no end where the sink ends the watch within it") {
-    constexpr int n = 20'000; // for more than a slice
+TEST_CASE("etcd watch: a change that takes several turns has no end if the sink ends the watch within it") {
+    constexpr int n = 20'000; // takes more than one slice
     bench b;
     recorder sink;
     sink.enough = 2; // opened, and the beginning of the change
@@ -117,7 +117,7 @@ TEST_CASE("etcd watch: a change that takes turns to tell has no end where the si
     std::vector<std::string> all;
     for (int i = 0; i < n; ++i) all.push_back(put(pair("/s/" + std::to_string(i), "{}", 7, 7)));
     std::string stream = created(9);
-    // in fragments, as etcd sends it: the sink's slices end before the first event is told
+    // in fragments, as etcd sends it: the sink's slices end before the first event is reported
     for (int i = 0; i < n; i += 100) stream += events(7, {all.begin() + i, all.begin() + i + 100}, i + 100 < n);
     b.etcd().next.push_back(reply(stream).streamed());
     watch(b, sink, f, after("5"));
@@ -147,7 +147,7 @@ TEST_CASE("etcd watch: a compacted revision, and another cluster, are gone") {
     CHECK(sink.lines == lines{"opened"}); // the list's
 }
 
-TEST_CASE("etcd watch: another cluster is gone also where it was only asked for its revision") {
+TEST_CASE("etcd watch: another cluster is errc::gone, even if it was only asked for its revision before") {
     bench b;
     recorder sink;
     failure f;
@@ -163,10 +163,10 @@ TEST_CASE("etcd watch: another cluster is gone also where it was only asked for 
     };
     listed(9, "77");
     CHECK(!watched_after("9", "77"));
-    listed(20, "78"); // nothing was made of it
+    listed(20, "78"); // this revision is not watched from
     CHECK(watched_after("9", "78") == errc::gone);
     CHECK(!watched_after("12", "77"));
-    listed(30, "78"); // and now the state is theirs
+    listed(30, "78"); // now the state is that cluster's
     CHECK(!watched_after("30", "78"));
     CHECK(watched_after("31", "77") == errc::gone);
 }
@@ -183,20 +183,20 @@ TEST_CASE("etcd watch: a store that went back is gone; a member that is only beh
         if (at.size() > 1) at.erase(at.begin());
         return reply(created(now)).streamed();
     };
-    // A watch of its future would miss what comes before that.
+    // A watch that starts in the store's future would miss the changes before that.
     watch(b, sink, f, after("5"));
     CHECK(f == errc::gone);
     CHECK(f.what().find("etcd went back to revision 4 from 5") != std::string::npos);
     CHECK(sink.lines.empty());
     CHECK(b.etcd().lines().back() == "/v3/kv/range {\"key\":\"" + b64("/s/") + "\",\"keys_only\":true}");
     newest = 5;
-    watch(b, sink, f, after("5")); // it is still not there
+    watch(b, sink, f, after("5")); // the member is still behind
     CHECK(f == errc::resource_version_too_large);
     at = {4, 5};
     watch(b, sink, f, after("5"));
     CHECK(!f);
     CHECK(sink.lines == lines{"opened"});
-    newest = 0; // nobody can tell
+    newest = 0; // no answer about the newest revision
     at = {4};
     watch(b, sink, f, after("5"));
     CHECK(f == errc::resource_version_too_large);
@@ -204,7 +204,7 @@ TEST_CASE("etcd watch: a store that went back is gone; a member that is only beh
     CHECK(!f);
 }
 
-TEST_CASE("etcd watch: what cancels it is the error that it is like") {
+TEST_CASE("etcd watch: the reason for its cancellation becomes the corresponding error") {
     const auto canceled = [](const std::string& reason) {
         return watched({result(header(5) + R"(,"created":true,"canceled":true,"cancel_reason":")" + reason + "\"")});
     };
@@ -218,7 +218,7 @@ TEST_CASE("etcd watch: what cancels it is the error that it is like") {
     CHECK(no_leader.told == lines{"opened", "added a 6"});
 }
 
-TEST_CASE("etcd watch: a stream that is not what it should be fails it, and what came before stays") {
+TEST_CASE("etcd watch: an invalid stream fails it, and the events before that stay") {
     const std::string good = events(6, {put(pair("/s/a", "{}", 6, 6))});
     const auto ends = [&](const std::string& rest) {
         watched w({created(5), good, rest});
@@ -228,7 +228,7 @@ TEST_CASE("etcd watch: a stream that is not what it should be fails it, and what
     CHECK(ends("x") == errc::syntax_error);
     CHECK(ends(R"({"result":7})") == errc::bad_response);
     CHECK(ends(events(6, {put(pair("/s/b", "{}", 5, 5))})) == errc::bad_response);
-    CHECK(ends(events(6, {put(pair("/s/b", "{}", 6, 6))})) == errc::bad_response); // all of 6 was there
+    CHECK(ends(events(6, {put(pair("/s/b", "{}", 6, 6))})) == errc::bad_response); // all of revision 6 was there before
     CHECK(watched({events(6, {put(pair("/s/a", "{}", 6, 6))})}).f == errc::bad_response);
     CHECK(watched({progress(6)}).f == errc::bad_response);
     CHECK(watched({""}).f == errc::connection_lost);
@@ -237,7 +237,7 @@ TEST_CASE("etcd watch: a stream that is not what it should be fails it, and what
     CHECK(watched({created(5)}).b.from->watch_list() == watch_list_support::no);
 }
 
-TEST_CASE("etcd watch: ends by itself when its time is up, cleanly") {
+TEST_CASE("etcd watch: it ends by itself when its time is up, without failure") {
     bench b;
     recorder sink;
     failure f;
@@ -247,7 +247,7 @@ TEST_CASE("etcd watch: ends by itself when its time is up, cleanly") {
     CHECK(sink.lines == lines{"opened"});
 }
 
-TEST_CASE("etcd watch: with selectors, what stops to match is deleted and what begins to is added") {
+TEST_CASE("etcd watch: with selectors, a key that stops matching is deleted and one that starts matching is added") {
     const auto v = [](const char* l) { return R"({"metadata":{"labels":{"l":")" + std::string(l) + "\"}}}"; };
     const auto change = [&](const char* key, const char* from, const char* to, int at) {
         return put(pair(key, v(to), 2, at, 3), pair(key, v(from), 2, 4, 2));
@@ -260,12 +260,12 @@ TEST_CASE("etcd watch: with selectors, what stops to match is deleted and what b
                      put(pair("/s/i", v("2"), 2, 14, 2)), put(pair("/s/j", "{]", 2, 15, 2))})},
         after("5").labels("l=1"));
     CHECK(!w.f);
-    // Of i nobody can say what it was: a deletion of what is not there is no news.
+    // What i was before is unknown: it is reported as deleted, which does nothing if it is not in the cache.
     CHECK(w.told == lines{"opened", "added a 6", "modified c 8", "deleted d 9", "added e 10", "deleted g 12",
                           "deleted i 14", "bad j 15"});
     CHECK(w.sink.objects.at(object_key("", "d")).meta().label("l") == "1");
 }
 
-TEST_CASE("etcd watch: without bookmarks progress is not told of") {
+TEST_CASE("etcd watch: without bookmarks progress is not reported") {
     CHECK(watched({created(5), progress(6)}, after("5").bookmarks(false)).told == lines{"opened"});
 }

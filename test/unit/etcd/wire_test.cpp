@@ -12,7 +12,7 @@ using found = message_reader::found;
 
 namespace {
 
-/// What comes out, as text; the error last.
+/// What the reader finds, as text; the error last.
 lines read(message_reader::kind k, const std::string& text, std::size_t piece, std::size_t max_object = 1000) {
     message_reader r(k, max_object);
     lines out;
@@ -91,7 +91,7 @@ TEST_CASE("frames: a range and a watch as etcd writes them, in pieces of every s
     }
 }
 
-TEST_CASE("frames: members that nobody knows are passed over, and so is null") {
+TEST_CASE("frames: unknown members are skipped, and so is null") {
     CHECK(
         read(
             ranges,
@@ -99,11 +99,11 @@ TEST_CASE("frames: members that nobody knows are passed over, and so is null") {
             whole) == lines{"put a= 0/7/0", "message 9 of  entries 1"});
 }
 
-TEST_CASE("frames: what is not what it should be is an error that says so") {
+TEST_CASE("frames: invalid content is an error that says what is wrong") {
     const auto last = [](message_reader::kind k, const std::string& text) { return read(k, text, whole).back(); };
     CHECK(last(ranges, "[]").find("it is no object") != std::string::npos);
     CHECK(last(ranges, "7 ").find("it is no object") != std::string::npos);
-    CHECK(last(ranges, "\"begun").find("it is no object") != std::string::npos); // and not between two messages
+    CHECK(last(ranges, "\"begun").find("it is no object") != std::string::npos); // this is no gap between two messages
     CHECK(last(ranges, "7").find("it is no object") != std::string::npos);
     CHECK(last(ranges, R"({"kvs":{}})").find("kvs is no array") != std::string::npos);
     CHECK(last(ranges, R"({"kvs":[7]})").find("an element is no object") != std::string::npos);
@@ -126,7 +126,7 @@ TEST_CASE("frames: what is not what it should be is an error that says so") {
     CHECK(last(watches, R"({"result":true})").find("result is no object") != std::string::npos);
     CHECK(last(watches, R"({"result":{}} x)").find("syntax") != std::string::npos);
     CHECK(last(watches, R"({"result":{"x":)" + std::string(50, '[')).find("deep") != std::string::npos);
-    // What was complete before it is handed out.
+    // An entry that was complete before the error is handed out.
     CHECK(read(ranges, R"({"kvs":[{"key":"YQ==","mod_revision":"1"},7]})", whole).front() == "put a= 0/1/0");
 }
 
@@ -140,7 +140,8 @@ TEST_CASE("frames: a value over the limit is not kept, its neighbours are; a key
     }
 }
 
-// As of slices in sliced_decode_test.cpp: boostorg/json#876. (Where there is no NDEBUG an assertion fails; else it may go unnoticed.)
+// The same fault as with slices in sliced_decode_test.cpp: boostorg/json#876. (Without NDEBUG an assertion fails;
+// otherwise it may go unnoticed.)
 TEST_CASE("frames: a piece may end within a character or an escape, and much follow") {
     const std::string head = R"({"error":{"message":")";
     for (const std::string what : {"\xe4\xb8\xad", "\xf0\x9f\x98\x80", "\\u4e2d"}) {
@@ -154,7 +155,7 @@ TEST_CASE("frames: a piece may end within a character or an escape, and much fol
     }
 }
 
-TEST_CASE("frames: whatever comes in whatever pieces, the reader says the same, and never more than was sent") {
+TEST_CASE("frames: however the input is cut, the reader finds the same, and never more than was sent") {
     std::mt19937 random(testing::fuzz_seed(20261123));
     const std::string good = created(5) +
                              events(6, {put(pair("/s/a", "{}", 2, 6), pair("/s/a", "[1]", 2, 3)), gone("/s/b", 6)}) +

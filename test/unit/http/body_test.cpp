@@ -1,4 +1,4 @@
-// Bodies: streamed, chunked, gzip'd, cut, and what is no HTTP at all.
+// Bodies: streamed, chunked, gzip'd, cut, and answers that are no HTTP at all.
 #include "support.hpp"
 
 #include <zlib.h>
@@ -11,7 +11,7 @@ http::request get(std::string target = "/") {
     return http::request("GET", std::move(target));
 }
 
-// --- one answer, byte by byte -----------------------------------------------------------------------------------------
+// --- one answer, byte by byte ----------------------------------------------------------------------------------------
 
 /// Sends `bytes` in pieces of `piece`, each in a segment of its own, then closes.
 struct scripted {
@@ -65,7 +65,7 @@ asio::awaitable<void> fetch(scripted script, http::request q, bool in_place, std
     p.close();
 }
 
-/// Read by copies and in place, which must come to the same.
+/// The outcome of a request; reading by copies and reading in place must give the same.
 outcome answer(std::string bytes, http::request q = get(), std::size_t piece = 1 << 20) {
     scripted script;
     script.bytes = std::move(bytes);
@@ -85,7 +85,7 @@ const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r
                             "5\r\nhello\r\n7;x=\"y\"\r\n, world\r\n0\r\nTrailer: t\r\n\r\n";
 const std::string sized = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-// --- gzip -------------------------------------------------------------------------------------------------------------
+// --- gzip ------------------------------------------------------------------------------------------------------------
 
 std::string gzip(std::string_view text, int flush_every = 0) {
     z_stream z{};
@@ -158,7 +158,7 @@ asio::awaitable<void> bomb() {
     p.close();
 }
 
-/// Goes round as often as others leave the executor to it.
+/// Counts how often other work lets it have the executor.
 asio::awaitable<void> count_turns(const bool* done, std::size_t* turns) {
     const auto ex = co_await asio::this_coro::executor;
     for (; !*done; ++*turns) co_await asio::post(ex, asio::use_awaitable);
@@ -181,12 +181,12 @@ asio::awaitable<void> bomb_beside_others() {
     done = true;
     CHECK_FALSE(f);
     CHECK(text.size() == size);
-    CHECK(turns >= size / (128 << 10)); // one each 64 KiB, about
+    CHECK(turns >= size / (128 << 10)); // about one for each 64 KiB
     co_await asio::post(ex, asio::use_awaitable);
     p.close();
 }
 
-// --- volume -----------------------------------------------------------------------------------------------------------
+// --- volume ----------------------------------------------------------------------------------------------------------
 
 constexpr std::size_t piece = 100'003, pieces = 210; // 21 MB, sizes that fit no buffer
 
@@ -285,7 +285,7 @@ asio::awaitable<void> back_pressure(bool tls) {
     failure f;
     auto r = co_await c->send(get(), f);
     REQUIRE_FALSE(f);
-    // The writer fills what the kernel holds, and then nothing moves any more.
+    // The writer fills the kernel's buffers, and then makes no more progress.
     asio::steady_timer t(ex);
     std::size_t before = 1;
     while (*written != before) {
@@ -388,7 +388,7 @@ TEST_CASE("a connection that switches to another protocol unasked is not used ag
     CHECK(o.idle == 0);
 }
 
-TEST_CASE("what is no HTTP is a bad response") {
+TEST_CASE("an answer that is no HTTP is a bad response") {
     for (const auto* bytes : {"SSH-2.0-OpenSSH_9.2\r\n", "HTTP/9.9 what\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n",
                               "{}\n\n\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
                               "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
@@ -426,7 +426,7 @@ TEST_CASE("a header, a chunk header or a trailer that never ends is refused at a
             .f == errc::bad_response);
 }
 
-TEST_CASE("gzip is undone, at any segmentation") {
+TEST_CASE("gzip is decoded, at any segmentation") {
     std::string text;
     for (int i = 0; i < 5000; ++i) text += "line " + std::to_string(i) + "\n";
     for (const std::size_t piece_of : {1u, 7u, 1u << 20}) {
@@ -440,7 +440,7 @@ TEST_CASE("gzip is undone, at any segmentation") {
     CHECK(answer(with_length("plain", "")).body == "plain");
 }
 
-TEST_CASE("gzip that is broken or cut is an error after what was good") {
+TEST_CASE("gzip that is broken or cut is an error, after the good bytes before it") {
     const std::string packed = gzip("some text that is packed");
     for (std::size_t n = 1; n < packed.size(); ++n)
         CHECK(answer(with_length(packed.substr(0, n))).f == errc::bad_response);
@@ -458,11 +458,11 @@ TEST_CASE("gzip'd events come out as they come in") {
     run_test(gzip_stream());
 }
 
-TEST_CASE("a gzip bomb costs what is read of it") {
+TEST_CASE("a gzip bomb costs only what is read of it") {
     run_test(bomb());
 }
 
-TEST_CASE("a little gzip that becomes much leaves the executor to others") {
+TEST_CASE("a little gzip that becomes much does not keep other work from the executor") {
     run_test(bomb_beside_others());
 }
 

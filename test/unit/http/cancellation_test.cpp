@@ -17,7 +17,7 @@ asio::awaitable<void> half(request_ptr, response_ptr r) {
     co_await r->wait_gone();
 }
 
-/// What a cancelled request came to.
+/// The outcome of a cancelled request.
 struct result {
     failure f;
     bool done = false, reading = false;
@@ -118,7 +118,7 @@ asio::awaitable<void> before_it_began() {
         co_await informer::testing::settle(turns);
         work.cancel();
         co_await work.join();
-        begun = begun || out->done; // before that it was dropped before it began
+        begun = begun || out->done; // with fewer turns it is dropped before it begins
         CHECK(out->done == begun);
         if (out->done) CHECK(out->f == errc::cancelled);
     }
@@ -178,7 +178,7 @@ TEST_CASE("closing a response ends the read that waits for it") {
 
 TEST_CASE("an io_context may be destroyed after any number of handlers") {
     for (const bool tls : {false, true}) {
-        bool more = true; // handlers to run before nothing happens any more
+        bool more = true; // whether there were k handlers to run
         for (int k = 0; more; ++k) {
             REQUIRE(k < 1000);
             asio::io_context context(1);

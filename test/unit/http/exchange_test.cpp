@@ -82,6 +82,6 @@ asio::awaitable<void> told_figures() {
 TEST_CASE("a request is answered, with its status, headers and body") {
     run_test(whole_answer());
 }
-TEST_CASE("the metrics sink hears of every request, by code, method and host, as from client-go") {
+TEST_CASE("the metrics sink gets every request, by code, method and host, as with client-go") {
     run_test(told_figures());
 }

@@ -11,7 +11,7 @@ using informer::http::detail::input_buffer;
 
 namespace {
 
-/// One read of `n` bytes, all of which are used; the room it had.
+/// One read of `n` bytes, all of which are consumed; returns the room that it had.
 std::size_t read(input_buffer& in, std::size_t n) {
     const std::size_t room = in.prepare().size();
     in.commit(std::min(n, room));
@@ -62,7 +62,7 @@ TEST_CASE("the answer after a long one is read in long reads from the start, aft
     CHECK(read(in, 100) == input_buffer::piece);
 }
 
-TEST_CASE("what is pending stays when the memory is asked to go", "[input_buffer]") {
+TEST_CASE("pending bytes stay when the memory is released", "[input_buffer]") {
     input_buffer in;
     const auto room = in.prepare();
     std::fill_n(static_cast<char*>(room.data()), 10, 'x');
@@ -72,7 +72,7 @@ TEST_CASE("what is pending stays when the memory is asked to go", "[input_buffer
     CHECK(in.view() == "xxxxxx");
 }
 
-TEST_CASE("what is pending survives a read, and a row of short ones", "[input_buffer]") {
+TEST_CASE("pending bytes survive a read, and a row of short ones", "[input_buffer]") {
     input_buffer in;
     std::string sent, seen;
     for (unsigned i = 0; i < 2'000; ++i) {

@@ -1,4 +1,4 @@
-// Look-ups of names: one for all who wait for it.
+// Look-ups of names: one is shared by all requests that wait for it.
 #include "name_server.hpp"
 #include "support.hpp"
 
@@ -22,7 +22,7 @@ struct outcomes {
     int all() const { return good + cancelled + late + other; }
 };
 
-/// By a client that keeps no connection.
+/// Sends a request with a client that keeps no connection.
 asio::awaitable<void> send_one(http::client* c, http::timeouts t, std::shared_ptr<outcomes> o) {
     co_await asio::this_coro::throw_if_cancelled(false);
     failure f;
@@ -54,7 +54,7 @@ asio::awaitable<void> shared() {
     CHECK(o->good == 8);
     CHECK(names.begun() == 1);
     CHECK(c->figures().connections_opened == 8);
-    co_await send_one(c.get(), patient, o); // addresses change
+    co_await send_one(c.get(), patient, o); // it looks the name up again: addresses change
     CHECK(o->good == 9);
     CHECK(names.begun() == 2);
     co_await b.server.stop();
@@ -68,7 +68,7 @@ asio::awaitable<void> some_leave() {
     auto c = b.client(http::client_options().max_idle(0), "held.test");
     const http::timeouts patient = http::timeouts().resolve(0ms), hasty = http::timeouts().resolve(20ms);
     task_group stay(ex), leave(ex);
-    leave.spawn(send_one(c.get(), patient, o)); // it began the look-up
+    leave.spawn(send_one(c.get(), patient, o)); // this one begins the look-up
     const std::function<bool()> begun = [&] { return names.begun() > 0; };
     co_await eventually(begun);
     for (int i = 0; i < 3; ++i) stay.spawn(send_one(c.get(), patient, o));
@@ -134,11 +134,11 @@ asio::awaitable<void> all_cancelled() {
     names.let_go();
     co_await again.join();
     CHECK(o->good == 1);
-    CHECK(names.begun() == 1); // what nobody waited for any more had not begun
+    CHECK(names.begun() == 1); // the look-up that nobody waited for any more never began
     co_await b.server.stop();
 }
 
-/// `other`'s look-up waits for the thread, that of `first` holds it; nobody waits for either in the end.
+/// The look-up of `c` holds the thread, and that of `other` waits for it; in the end no request waits for either.
 asio::awaitable<void> late_before_its_turn(held_look_ups* names) {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex, quick);
@@ -188,7 +188,7 @@ asio::awaitable<void> ask_twice(http::client* c, failure* first, failure* second
     co_await c->send(r, *second);
 }
 
-/// In a process that may have no thread more: 0 where it is told as what it is, and the next one is, too.
+/// For a process that may start no more threads: returns 0 if two requests in turn report just that.
 int look_up_without_threads() {
     if (::getuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return 2; // root may have any number
     const rlimit none{0, 0};
@@ -210,7 +210,7 @@ int look_up_without_threads() {
 
 } // namespace
 
-TEST_CASE("a look-up for which there is no thread has failed, and nothing is thrown") {
+TEST_CASE("a look-up for which no thread can be made fails, and nothing is thrown") {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(look_up_without_threads());
     REQUIRE(child > 0);
@@ -221,25 +221,24 @@ TEST_CASE("a look-up for which there is no thread has failed, and nothing is thr
     CHECK(WEXITSTATUS(how) == 0);
 }
 
-TEST_CASE("a name is looked up once for all who want it at the same time, and anew for whoever comes later") {
+TEST_CASE("a name is looked up once for all requests at the same time, and again for later ones") {
     run_test(shared());
 }
-TEST_CASE("who leaves a look-up, cancelled or late, leaves it to the others") {
+TEST_CASE("a request that leaves a look-up, cancelled or late, leaves it to the others") {
     run_test(some_leave());
 }
-TEST_CASE("a look-up that was left for lack of time serves who tries again") {
+TEST_CASE("a look-up that timed out for its requests serves the next attempt") {
     run_test(nobody_stays());
 }
-TEST_CASE("a look-up that everybody was told to leave is not waited for; who comes then joins it; the client may go "
-          "meanwhile") {
+TEST_CASE("a cancelled look-up is not waited for; a later request joins it; the client may be destroyed meanwhile") {
     run_test(all_cancelled());
 }
-TEST_CASE("a look-up that everybody left before it began, be it for lack of time, does not begin") {
+TEST_CASE("a look-up that all requests left before it began, even by a time-out, does not begin") {
     held_look_ups names;
     run_test(late_before_its_turn(&names));
     CHECK(names.begun() == 1);
 }
-TEST_CASE("who comes back to a look-up that was left before it began has it begun") {
+TEST_CASE("a request that comes back to a look-up that was left before it began lets it begin") {
     run_test(comes_back_before_its_turn());
 }
 TEST_CASE("an io_context may be destroyed while several wait for a look-up") {
@@ -255,7 +254,7 @@ TEST_CASE("an io_context may be destroyed while several wait for a look-up") {
         task_group all(context.get_executor());
         for (int i = 0; i < 3; ++i) all.spawn(send_one(&c, http::timeouts(), o));
         while (names.begun() == 0) context.poll();
-        names.let_go(); // it is joined
+        names.let_go(); // the context joins its thread
     }
     CHECK(o->all() == 0);
 }

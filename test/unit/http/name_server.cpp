@@ -51,7 +51,7 @@ void held_look_ups::let_go() {
 
 using namespace http_test;
 
-/// In front of the C library's.
+/// Takes the place of the C library's function, and calls it for other names.
 extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints, addrinfo** result) {
     using function = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
     static const auto real = reinterpret_cast<function>(::dlsym(RTLD_NEXT, "getaddrinfo"));

@@ -143,7 +143,7 @@ asio::awaitable<void> race(raw_peer::script script, http::request second, int co
     p.close();
 }
 
-/// As above; meanwhile the client is given other material.
+/// Like answer_once; meanwhile the client gets other TLS material.
 asio::awaitable<void> answer_once_and_renew(std::shared_ptr<tcp::socket> s, std::shared_ptr<http::client> c) {
     co_await read_head(s);
     co_await write_all(s, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
@@ -165,11 +165,11 @@ asio::awaitable<void> renewed_in_a_race() {
     CHECK_FALSE(f);
     CHECK(text == "ok");
     CHECK(p.accepted() == 2);
-    CHECK((*c)->figures().idle == 0); // what was sent again was opened as it was begun, with the old
+    CHECK((*c)->figures().idle == 0); // the second attempt, too, used the material the request began with
     p.close();
 }
 
-/// Refuses the second request before it has read it, and is gone: a proxy with a limit for bodies.
+/// Refuses the second request before it has read it, and closes, like a proxy with a limit for bodies.
 asio::awaitable<void> refuse_second(std::shared_ptr<tcp::socket> s) {
     co_await read_head(s);
     co_await write_all(s, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
@@ -193,7 +193,7 @@ asio::awaitable<void> refused_on_a_used_connection() {
     p.close();
 }
 
-/// On a connection as old as these a request gets lost.
+/// A request on a connection numbered up to `up_to` gets no answer.
 struct silent_from {
     std::shared_ptr<std::uint64_t> up_to = std::make_shared<std::uint64_t>(0);
     asio::awaitable<void> operator()(request_ptr q, response_ptr r) const {
@@ -359,7 +359,7 @@ TEST_CASE("an idle connection that the peer closed is noticed before it is used"
 TEST_CASE("a GET that meets a closing connection is sent again once, on a new one") {
     run_test(race(answer_once, get(), 2, true));
 }
-TEST_CASE("a connection for a GET that is sent again is not kept where the material has changed meanwhile") {
+TEST_CASE("a connection for a GET that is sent again is not kept if the TLS material has changed meanwhile") {
     run_test(renewed_in_a_race());
 }
 TEST_CASE("a POST that meets a closing connection is not sent again") {
@@ -369,22 +369,22 @@ TEST_CASE("a POST that meets a closing connection is not sent again") {
 TEST_CASE("a GET whose answer had begun is not sent again") {
     run_test(race(answer_half, get(), 1, false));
 }
-TEST_CASE("a connection that was used before and stays silent takes the idle ones with it") {
+TEST_CASE("a connection that was used before and stays silent makes the client drop the idle ones") {
     run_test(dropped_flows(left_by::time_out));
     run_test(dropped_flows(left_by::cancellation));
 }
-TEST_CASE("an upload that is refused before its end sees the refusal, also on a connection that was used before") {
+TEST_CASE("an upload that is refused before its end gets the refusal, also on a connection that was used before") {
     run_test(refused_on_a_used_connection());
 }
 TEST_CASE("a GET on a new connection is not sent again") {
     run_test(fresh_loss());
 }
-TEST_CASE("bytes that nobody asked for make a connection unfit") {
+TEST_CASE("bytes that were not requested make a connection unfit for reuse") {
     run_test(unasked_answer());
 }
 TEST_CASE("Connection: close is honoured") {
     run_test(told_to_close());
 }
-TEST_CASE("a response given up closes its connection; one may outlive its client") {
+TEST_CASE("a response that is given up closes its connection; a response may outlive its client") {
     run_test(lifetimes());
 }

@@ -54,12 +54,12 @@ asio::awaitable<void> say_all(std::shared_ptr<tcp::socket> s, std::vector<std::s
     }
 }
 
-/// Says each of these, after something was heard, and closes.
+/// Sends each of these answers after something was read, and closes.
 raw_peer::script says(std::vector<std::string> answers) {
     return [answers](std::shared_ptr<tcp::socket> s) { return say_all(s, answers); };
 }
 
-/// What becomes of a request to such a proxy.
+/// How a request by way of such a proxy fails.
 asio::awaitable<failure> met(std::vector<std::string> answers, std::string scheme, std::string login = "") {
     const auto ex = co_await asio::this_coro::executor;
     raw_peer p(ex, says(std::move(answers)));
@@ -143,7 +143,7 @@ asio::awaitable<void> cut_everywhere() {
         const failure f = co_await met(some, "http");
         INFO(k << ": " << f.what());
         CHECK(f ==
-              (k < opened.size() ? errc::connect_failed : errc::connection_lost)); // that one in the handshake of TLS
+              (k < opened.size() ? errc::connect_failed : errc::connection_lost)); // the latter in the TLS handshake
         if (k < opened.size()) CHECK(f.message().find(": lost the proxy http://127.0.0.1:") != std::string::npos);
     }
     const texts replies{connected, connected_v6, connected_name};
@@ -162,7 +162,7 @@ asio::awaitable<void> cut_everywhere() {
     }
 }
 
-/// Bytes behind the proxy's words, in one packet with them.
+/// Bytes behind the proxy's answer, in one packet with it.
 asio::awaitable<void> bytes_behind() {
     const auto ex = co_await asio::this_coro::executor;
     texts answers(1, opened + "<html>welcome</html>");
@@ -172,11 +172,10 @@ asio::awaitable<void> bytes_behind() {
     answers.front() =
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n\x15\x03\x03\x00\x02\x02\x28"s;
     f = co_await met(answers, "http");
-    CHECK(f ==
-          errc::tls_failed); // the alert was heard: what a 2xx answer to CONNECT says of a length counts for nothing
+    CHECK(f == errc::tls_failed); // the alert was read: a length in a 2xx answer to CONNECT is ignored
     CHECK(f.message().find("handshake failure") != std::string::npos);
 
-    // A server that speaks first is heard: its answer is there before the request.
+    // A server that speaks first is understood: its answer arrives before the request is sent.
     answers = {greeted, connected + "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", ""};
     raw_peer p(ex, says(answers));
     http::client c(runtime(ex), server(false), http::client_options().proxy(proxy_at(p.endpoint(), "socks5")), f);
@@ -187,7 +186,7 @@ asio::awaitable<void> bytes_behind() {
     CHECK(text == "ok");
 }
 
-/// Each byte in a packet of its own, and then it is the server.
+/// Sends each byte of the proxy's answers in a packet of its own, and then acts as the server.
 asio::awaitable<void> byte_by_byte(std::shared_ptr<tcp::socket> s) {
     s->set_option(tcp::no_delay(true)); // else each byte waits for the one before it to be acknowledged
     char piece[4096];
@@ -274,7 +273,7 @@ asio::awaitable<void> fetch(http::client* c, std::shared_ptr<outcome> out) {
     out->done = true;
 }
 
-/// Says this much and then waits until the client leaves.
+/// Sends these answers and then waits until the client leaves.
 struct waiting_peer {
     std::vector<std::string> answers;
     std::size_t said = 0;
@@ -339,7 +338,7 @@ asio::awaitable<void> cancelled_at_each_step() {
 asio::awaitable<void> cancelled_after_each_turn() {
     const auto ex = co_await asio::this_coro::executor;
     bool over = false;
-    // Each time a proxy that nobody has left before.
+    // Each time a new proxy, which no client has left before.
     for (int turns = 0; !over; ++turns) {
         REQUIRE(turns < 5000);
         raw_peer peer(ex, byte_by_byte);
@@ -352,7 +351,7 @@ asio::awaitable<void> cancelled_after_each_turn() {
         over = out->done;
         work.cancel();
         co_await work.join();
-        CHECK((turns < 2 || out->done)); // before that it was dropped before it began
+        CHECK((turns < 2 || out->done)); // with fewer turns it is dropped before it begins
         if (over)
             CHECK_FALSE(out->f);
         else if (out->done)
@@ -364,7 +363,7 @@ asio::awaitable<void> forgotten(http::client* c) {
     co_await failure_of(c, http::timeouts());
 }
 
-/// All that a dialogue says and hears, with the peer's bytes cut at `cut`.
+/// What a dialogue sends when it gets the peer's bytes cut in two at `cut`; `used`: how many bytes it took.
 std::string heard_in_two(std::shared_ptr<proxy_dialogue> d, const std::string& bytes, std::size_t cut,
                          std::size_t& used) {
     std::string said = d->take_words();
@@ -381,13 +380,13 @@ std::string heard_in_two(std::shared_ptr<proxy_dialogue> d, const std::string& b
 
 } // namespace
 
-TEST_CASE("what a proxy refuses or answers wrongly is an error that says so") {
+TEST_CASE("a refusal or a wrong answer of a proxy is an error that says so") {
     run_test(refusals());
 }
 TEST_CASE("a proxy that breaks off at any byte of its answers is an error") {
     run_test(cut_everywhere());
 }
-TEST_CASE("what follows the proxy's answer is the server's") {
+TEST_CASE("bytes that follow the proxy's answer are the server's") {
     run_test(bytes_behind());
 }
 TEST_CASE("a proxy may answer byte by byte") {

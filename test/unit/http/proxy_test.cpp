@@ -1,4 +1,4 @@
-// Through a proxy that works: CONNECT, whole URLs and SOCKS 5.
+// Requests through a proxy that works: CONNECT, whole URLs and SOCKS 5.
 #include "support.hpp"
 
 #include "support/http_proxy.hpp"
@@ -53,7 +53,7 @@ http::server_options over(bool tls) {
     return o;
 }
 
-/// A proxy and a server, and what came to both.
+/// A proxy and a server, and what each of them received.
 struct scene {
     scene(asio::any_io_executor ex, bool tls)
         : proxy(ex), b(ex, noting(server), over(tls)), port(std::to_string(b.server.port())) {}
@@ -81,7 +81,7 @@ asio::awaitable<void> https_by_connect() {
     CHECK(s.server->lines == std::vector<std::string>(3, "GET /a?b=c api.test:" + s.port));
     CHECK(c->figures().connections_opened == 1);
 
-    // Who answers behind the proxy must still be who it says.
+    // The server behind the proxy must still prove its name.
     auto wrong = s.b.client(options(by(s.proxy, "http")), "other.test");
     co_await text_of(wrong.get(), get(), f);
     CHECK(f == errc::tls_failed);
@@ -113,7 +113,8 @@ asio::awaitable<void> http_by_whole_urls() {
           std::vector<std::string>{"GET /prefix/x api.test:" + s.port, "POST /prefix/y api.test:" + s.port});
     CHECK_FALSE(s.server->proxy_header);
     CHECK(c.figures().connections_opened == 1);
-    // 407 is its own word, as in the answer to CONNECT; what else it says of its own is a status like any other.
+    // A 407 is the proxy's own answer, as to CONNECT; any other status that the proxy makes up is a status like the
+    // server's.
     http::client stranger(s.b.rt, to, options(by(s.proxy, "http", "me:s3kret@")), f);
     for (int i = 0; i < 2; ++i) {
         co_await text_of(&stranger, get(), f);
@@ -173,7 +174,7 @@ asio::awaitable<void> logged_in() {
                                                      : " refused the user name or the password";
             const std::string url = scheme + "://127.0.0.1:" + std::to_string(s.proxy.port());
             CHECK(f.message() ==
-                  "connect to api.test:" + s.port + ": the proxy " + url + why); // and no echo of what we said
+                  "connect to api.test:" + s.port + ": the proxy " + url + why); // without an echo of what we sent
         }
     }
     CHECK_FALSE(s.server->proxy_header);
@@ -236,27 +237,27 @@ asio::awaitable<void> proxy_has_no_address() {
 
 } // namespace
 
-TEST_CASE("an https server is reached by CONNECT, and TLS is with the server by its own name") {
+TEST_CASE("an https server is reached by CONNECT, and TLS verifies the server by its own name") {
     run_test(https_by_connect());
 }
-TEST_CASE("a plain server is asked by its whole URL over one connection to the proxy") {
+TEST_CASE("requests to a plain server carry its whole URL, over one connection to the proxy") {
     run_test(http_by_whole_urls());
 }
-TEST_CASE("a SOCKS proxy makes a tunnel to either, and resolves the server's name") {
+TEST_CASE("a SOCKS proxy makes a tunnel to https and http servers, and resolves the server's name") {
     run_test(by_socks(true));
     run_test(by_socks(false));
 }
-TEST_CASE("a proxy is told who we are, the server is not, and a refusal says whose it is") {
+TEST_CASE("the login goes to the proxy and not to the server, and a refusal names the proxy") {
     run_test(logged_in());
 }
-TEST_CASE("connections through a proxy are used again, and made anew when it cut them") {
+TEST_CASE("connections through a proxy are used again, and replaced after the proxy cut them") {
     run_test(kept_alive("http", true));
     run_test(kept_alive("http", false));
     run_test(kept_alive("socks5", true));
 }
-TEST_CASE("a server that is away behind a proxy is told from a proxy that is away") {
+TEST_CASE("a server that is away behind a proxy is distinguished from a proxy that is away") {
     run_test(server_is_away());
 }
-TEST_CASE("with a proxy its own name is resolved here, and an error says that it is the proxy's") {
+TEST_CASE("a proxy's own name is resolved by the client, and an error says that it is the proxy's") {
     run_test(proxy_has_no_address());
 }

@@ -1,4 +1,4 @@
-// Proxies that are spoken to by TLS: who they are, and what they are told.
+// TLS proxies: how they are verified, and what they are told.
 #include "tls_proxy.hpp"
 
 #include "support/temporary_folder.hpp"
@@ -33,7 +33,7 @@ asio::awaitable<void> within(int version) {
     CHECK(heard.find("\r\n\r\n\x16\x03") != std::string::npos); // and then TLS with the server
     CHECK(heard.find("/a?b=c") == std::string::npos);
 
-    // Who answers behind the proxy must still be who it says; the proxy's authority does not speak for it.
+    // The server behind the proxy must still prove its name; the proxy's CA does not vouch for it.
     const texts hosts{"other.test", "api.test"};
     for (const auto& host : hosts) {
         auto o = options(proxy_at(s.front.port(), "me:s3cret@"));
@@ -64,7 +64,7 @@ asio::awaitable<void> whole_urls() {
     CHECK(c->figures().connections_opened == 1);
     CHECK(s.front.heard().starts_with("GET " + url + "/x HTTP/1.1\r\n"));
     CHECK(s.front.heard().find("\r\nProxy-Authorization: Basic bWU6czNjcmV0\r\n") != std::string::npos);
-    // 407 is the proxy's word, and names it.
+    // A 407 is the proxy's answer, and the error names the proxy.
     auto stranger = s.b.client(options(proxy_at(s.front.port(), "me:s3kret@")), "api.test");
     f = co_await failure_of(stranger.get());
     CHECK(f == errc::connect_failed);
@@ -86,7 +86,7 @@ asio::awaitable<void> refusals() {
     for (const auto& a : all)
         for (const bool tls : both) {
             scene s(ex, tls, *a.pair);
-            // What the server's certificate is taken for, or not, says nothing of the proxy's.
+            // How the server's certificate is verified, if at all, does not matter for the proxy's.
             auto o = options(proxy_at(s.front.port(), "me:s3cret@", a.trusted));
             o.tls(http::tls_options().ca(proxies().certificate_pem()).insecure().server_name("api.test"));
             auto c = s.b.client(std::move(o), "api.test");
@@ -109,7 +109,7 @@ asio::awaitable<void> not_the_name_of_the_server() {
     failure f = co_await failure_of(c.get());
     CHECK_FALSE(f);
     CHECK(s.front.sni() == "localhost");
-    // By its address a proxy is known by its address.
+    // A proxy that is named by its address is verified by its address.
     auto by_address = proxy_at(s.front.port());
     by_address.host = "127.0.0.1";
     c = s.b.client(options(by_address), "api.test");
@@ -138,7 +138,7 @@ asio::awaitable<void> nobodys_certificate() {
         s.front.ask_for_certificate(true);
         c->close_idle();
         f = co_await failure_of(c.get());
-        CHECK(f == errc::connect_failed); // and not tls_failed, after which our certificate would be looked for
+        CHECK(f == errc::connect_failed); // not tls_failed, after which the client looks for a new certificate
         INFO(f.message());
         CHECK(f.message().find("the proxy " + s.url() + " (") != std::string::npos);
         CHECK(f.message().find("certificate required") != std::string::npos);
@@ -189,20 +189,21 @@ asio::awaitable<void> bytes_behind() {
     failure f;
     http::client c(runtime(ex), server(true), options(proxy_at(front.port())), f);
     f = co_await failure_of(&c);
-    CHECK(f == errc::tls_failed); // the server's alert was heard
+    CHECK(f == errc::tls_failed); // the server's alert was read
     CHECK(f.message().find("handshake failure") != std::string::npos);
     p.close();
     co_await front.stop();
 }
 
-/// Opens the tunnel and says, in the server's place, a hello of which nothing is there.
+/// Opens the tunnel and sends, in the server's place, an empty hello.
 asio::awaitable<void> says_nonsense(std::shared_ptr<tcp::socket> s) {
     co_await read_head(s);
     co_await write_all(s, std::string("HTTP/1.1 200 OK\r\n\r\n\x16\x03\x03\x00\x04\x02\x00\x00\x00", 28));
     co_await read_to_end(s);
 }
 
-/// What we ourselves find wrong is told to the peer by an alert, which goes through the other TLS before we look at the reason.
+/// If our side finds a fault, OpenSSL tells the peer by an alert, which goes through the other TLS before we look at
+/// the reason.
 asio::awaitable<void> our_own_verdict() {
     const auto ex = co_await asio::this_coro::executor;
     raw_peer p(ex, says_nonsense);
@@ -242,7 +243,7 @@ asio::awaitable<void> by_the_systems_roots() {
     const auto ex = co_await asio::this_coro::executor;
     const informer::testing::temporary_folder dir;
     scene s(ex, true);
-    // Of the process; a client that was made has read them.
+    // The variable belongs to the process; a client reads the roots when it is made.
     ::setenv("SSL_CERT_FILE", dir.write("roots.pem", proxies().certificate_pem()).c_str(), 1);
     auto knows = s.b.client(options(proxy_at(s.front.port(), "", false)), "api.test");
     ::setenv("SSL_CERT_FILE", dir.write("others.pem", authority().certificate_pem()).c_str(), 1);
@@ -257,23 +258,23 @@ asio::awaitable<void> by_the_systems_roots() {
 
 } // namespace
 
-TEST_CASE("an https proxy is spoken to by TLS, and an https server by TLS within that") {
+TEST_CASE("an https proxy is reached over TLS, and an https server over TLS within that") {
     run_test(within(TLS1_3_VERSION));
     run_test(within(TLS1_2_VERSION));
 }
-TEST_CASE("a plain server is asked by its whole URL over one TLS connection to the proxy") {
+TEST_CASE("requests to a plain server carry its whole URL, over one TLS connection to the proxy") {
     run_test(whole_urls());
 }
-TEST_CASE("a proxy's certificate is verified whatever holds for the server's, and told nothing before that") {
+TEST_CASE("a proxy's certificate is verified whatever holds for the server's, and nothing is sent before that") {
     run_test(refusals());
 }
-TEST_CASE("a proxy is known by the name in its URL, not by that of the server") {
+TEST_CASE("a proxy is verified by the name in its URL, not by that of the server") {
     run_test(not_the_name_of_the_server());
 }
 TEST_CASE("a proxy is verified by the system's roots, which SSL_CERT_FILE replaces") {
     run_test(by_the_systems_roots());
 }
-TEST_CASE("roots of a proxy that cannot be used are refused when the client is made") {
+TEST_CASE("roots for a proxy that cannot be used are refused when the client is made") {
     asio::io_context io;
     failure f;
     auto p = proxy_at(1);
@@ -282,18 +283,18 @@ TEST_CASE("roots of a proxy that cannot be used are refused when the client is m
     CHECK(f == errc::bad_configuration);
     CHECK(f.message().starts_with("the proxy https://localhost:1: CA certificate cannot be used"));
 }
-TEST_CASE("a proxy is shown no client certificate, and one that wants it is told by name") {
+TEST_CASE("a proxy gets no client certificate, and an error names a proxy that wants one") {
     run_test(nobodys_certificate());
 }
-TEST_CASE("a proxy that speaks no TLS where it should is told no login, and by name") {
+TEST_CASE("an https proxy that speaks no TLS gets no login, and the error names it") {
     run_test(no_tls_there());
 }
-TEST_CASE("what follows a TLS proxy's answer is the server's") {
+TEST_CASE("bytes that follow a TLS proxy's answer are the server's") {
     run_test(bytes_behind());
 }
-TEST_CASE("what is wrong with a server's TLS is told by way of a TLS proxy, too") {
+TEST_CASE("a fault in a server's TLS is reported behind a TLS proxy, too") {
     run_test(our_own_verdict());
 }
-TEST_CASE("what a TLS proxy refuses is told as that of any other") {
+TEST_CASE("a refusal by a TLS proxy is reported like that of any other proxy") {
     run_test(refused_tunnel());
 }

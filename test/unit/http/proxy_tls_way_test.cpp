@@ -1,4 +1,5 @@
-// The way through a TLS proxy, from one handshake to the other: in time, cancelled, used for much and for long, and its end.
+// The way through a TLS proxy, from one handshake to the other: time-outs, cancellation, large bodies, reuse, and how
+// it ends.
 #include "tls_proxy.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -8,7 +9,7 @@ using namespace http_test;
 
 namespace {
 
-/// A proxy that does not go on: silent to us, to CONNECT, or to what follows.
+/// A proxy that stalls: it is silent in our handshake, after CONNECT, or after it has opened the tunnel.
 struct stalled {
     stalled(asio::any_io_executor ex, int stage)
         : behind(ex, stage == 2 ? raw_peer::script(opens) : raw_peer::script(read_to_end)),
@@ -23,7 +24,8 @@ struct stalled {
     std::uint16_t port;
 };
 
-/// Of a request that has so little time that it ends at `doing`: more of it where the machine is busy, and what comes before took all.
+/// The failure of a request with so little time that it ends while `doing`. On a busy machine the steps before may take
+/// all of it: then the request gets more.
 asio::awaitable<failure> out_of_time(http::client* c, std::function<http::timeouts(std::chrono::milliseconds)> with,
                                      std::string doing) {
     failure f;
@@ -97,14 +99,14 @@ asio::awaitable<void> cancelled_at(int stage) {
 asio::awaitable<void> cancelled_after_each_turn() {
     const auto ex = co_await asio::this_coro::executor;
     bool over = false;
-    // Each time a proxy that nobody has left before.
+    // Each time a new proxy, which no client has left before.
     for (int turns = 0; !over; turns += 1 + turns / 20) {
         scene s(ex, true);
         auto c = s.b.client(options(proxy_at(s.front.port())), "api.test");
         const auto out = std::make_shared<outcome>();
         cancellable work(ex, fetch(c.get(), out));
         co_await informer::testing::settle(turns);
-        // What is far beyond the way must have come to its end, however fast the turns are.
+        // After far more turns than the way takes, the request must come to its end, however fast the turns are.
         const auto done = [&out] { return out->done; };
         bool there = true;
         if (turns > 20'000) there = co_await eventually(done);
@@ -112,7 +114,7 @@ asio::awaitable<void> cancelled_after_each_turn() {
         over = out->done;
         work.cancel();
         co_await work.join();
-        CHECK((turns < 2 || out->done)); // before that it was dropped before it began
+        CHECK((turns < 2 || out->done)); // with fewer turns it is dropped before it begins
         if (over)
             CHECK_FALSE(out->f);
         else if (out->done)
@@ -149,11 +151,11 @@ asio::awaitable<void> half_and_wait(std::string head, std::shared_ptr<tcp::socke
     co_await read_to_end(s);
 }
 
-/// A body of which half has come when the proxy ends it; the rest of it, and how that ended.
+/// The proxy ends the connection when half of a body has come. Returns the body; `f`: how it ended.
 asio::awaitable<std::string> ended(std::string head, std::function<void(tls_front&)> how, bool tls, failure& f) {
     const auto ex = co_await asio::this_coro::executor;
     raw_peer origin(ex, [head](std::shared_ptr<tcp::socket> s) { return half_and_wait(head, std::move(s)); });
-    // Of an https server: its own TLS, behind the proxy.
+    // An https server has a TLS of its own, behind the proxy.
     tls_front server(ex, loopback_pair(), origin.endpoint().port);
     http_proxy proxy(ex);
     tls_front front(ex, proxy_pair(), proxy.port());
@@ -190,7 +192,7 @@ asio::awaitable<void> how_it_ends() {
                 failure f;
                 const std::string body = co_await ended(head, ways[way], tls, f);
                 CHECK(body == "half");
-                // What only the end of the connection ends is complete then; but not where TLS was broken.
+                // A body that ends with the connection is complete then, unless TLS was broken.
                 const bool complete = head.empty() && way < 2;
                 CHECK((complete ? !f : f == errc::connection_lost));
             }
@@ -202,7 +204,7 @@ asio::awaitable<void> hears_and_waits(std::shared_ptr<bool> heard, std::shared_p
     co_await read_to_end(s);
 }
 
-/// The server may have done what it was asked for: that is no failed handshake, and no failure to connect.
+/// The server may have carried out the request: the error is neither a failed handshake nor a failure to connect.
 asio::awaitable<void> broken_before_the_answer(bool by_proxy) {
     const auto ex = co_await asio::this_coro::executor;
     const auto heard = std::make_shared<bool>(false);
@@ -249,7 +251,7 @@ asio::awaitable<void> kept_alive(bool tls) {
     }
     co_await failure_of(c.get());
     CHECK(c->figures().connections_opened == opened);
-    // New certificates of ours are for new connections, by the same proxy.
+    // New certificates of ours are used for new connections, by the same proxy.
     failure f;
     c->set_tls(http::tls_options().ca(authority().certificate_pem()), f);
     f = co_await failure_of(c.get());
@@ -260,7 +262,7 @@ asio::awaitable<void> kept_alive(bool tls) {
 
 } // namespace
 
-TEST_CASE("both handshakes and the CONNECT between them have their time") {
+TEST_CASE("both handshakes and the CONNECT between them have their time-outs") {
     run_test(in_time());
 }
 TEST_CASE("cancelling at each stage of the way through a TLS proxy closes the connection at once") {
@@ -280,7 +282,7 @@ TEST_CASE("an io_context may be destroyed anywhere on the way through a TLS prox
         for (int i = 0; i < k && more; ++i) more = context.run_one_for(20ms) > 0;
     }
 }
-TEST_CASE("much goes through a TLS proxy in both directions, over one connection") {
+TEST_CASE("large bodies go through a TLS proxy in both directions, over one connection") {
     run_test(much(true));
     run_test(much(false));
 }
@@ -292,7 +294,7 @@ TEST_CASE("TLS that breaks before the first byte of an answer is a lost connecti
     run_test(broken_before_the_answer(false));
     run_test(broken_before_the_answer(true));
 }
-TEST_CASE("connections through a TLS proxy are used again, and made anew when it ended them") {
+TEST_CASE("connections through a TLS proxy are used again, and replaced after the proxy ended them") {
     run_test(kept_alive(true));
     run_test(kept_alive(false));
 }

@@ -90,7 +90,7 @@ TEST_CASE("a proxy that cannot be used is refused with the reason, and no passwo
     good("http://me:" + longest + "x@proxy");
 }
 
-TEST_CASE("a client whose proxy or server cannot be named to the other says so, and goes no other way") {
+TEST_CASE("an unusable proxy, or a host that a proxy cannot be told, is a configuration error of the client") {
     asio::io_context io;
     http::endpoint to;
     to.host = "127.0.0.1";

@@ -1,4 +1,4 @@
-// A peer of the server that speaks byte by byte, and a handler that says what it was asked.
+// A peer of the server that speaks byte by byte, and a handler that answers with the request.
 #pragma once
 
 #include "support.hpp"
@@ -53,7 +53,7 @@ inline bool has(const std::string& all, std::string_view part) {
     return all.find(part) != std::string::npos;
 }
 
-/// Answers with what was asked.
+/// Answers with the request itself.
 inline asio::awaitable<void> echo(request_ptr q, response_ptr r) {
     std::string text = q->method + " " + q->path;
     for (const auto& [name, value] : q->query) text += " " + name + "=" + value;

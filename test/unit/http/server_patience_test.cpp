@@ -89,7 +89,7 @@ asio::awaitable<void> crowd() {
     co_await b.server.stop();
 }
 
-/// One that has been answered, one that has half asked since before that, and who comes then.
+/// One connection has been answered, another one sent half a request before that, and then a third one comes.
 asio::awaitable<void> half_askers() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex, echo, http::server_options().max_connections(2));
@@ -116,17 +116,17 @@ asio::awaitable<void> half_askers() {
 
 } // namespace
 
-TEST_CASE("a peer that lets us wait for its request longer than our patience is let go") {
+TEST_CASE("a peer that makes the server wait for its request longer than the patience is disconnected") {
     run_test(impatience(false));
     run_test(impatience(true));
     run_test(impatience_with_a_body());
 }
-TEST_CASE("a peer that does not read our answer is let go when our patience ends") {
+TEST_CASE("a peer that does not read the answer is disconnected when the server's patience ends") {
     run_test(unread_answers());
 }
-TEST_CASE("connections beyond the limit are reset while all are answered, and there is room again when one ends") {
+TEST_CASE("connections beyond the limit are reset while all others are busy, and there is room again when one ends") {
     run_test(crowd());
 }
-TEST_CASE("a connection beyond the limit takes the place of who has let us wait for a request the longest") {
+TEST_CASE("a connection beyond the limit takes the place of the one that has kept the server waiting the longest") {
     run_test(half_askers());
 }

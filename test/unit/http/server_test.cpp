@@ -82,7 +82,7 @@ asio::awaitable<void> refusals() {
     co_await b.server.stop();
 }
 
-// --- faults -----------------------------------------------------------------------------------------------------------
+// --- faults ----------------------------------------------------------------------------------------------------------
 
 asio::awaitable<void> cutting(request_ptr q, response_ptr r) {
     const auto n = std::stoul(std::string(q->query_value("n")));
@@ -97,7 +97,7 @@ asio::awaitable<void> cutting(request_ptr q, response_ptr r) {
     co_await r->end();
 }
 
-/// The bytes of the body a client of ours gets, and the failure.
+/// Checks which bytes of the body a client of ours gets, and the failure.
 asio::awaitable<void> cut_at(http::client* c, std::string target, std::size_t n) {
     failure f;
     http::request q("GET", target + std::to_string(n));
@@ -186,7 +186,7 @@ asio::awaitable<void> accept_modes() {
     http::request q("GET", "/");
     b.server.on_accept(http::server::accept_mode::reset);
     co_await c->send(q, f);
-    CHECK((f == errc::connect_failed || f == errc::connection_lost || f == errc::write_failed)); // as soon as it shows
+    CHECK((f == errc::connect_failed || f == errc::connection_lost || f == errc::write_failed)); // whichever is first
     b.server.on_accept(http::server::accept_mode::stall);
     q.time(http::timeouts().header(30ms));
     co_await c->send(q, f);
@@ -198,7 +198,7 @@ asio::awaitable<void> accept_modes() {
     co_await b.server.stop();
 }
 
-// --- noticing that the peer left --------------------------------------------------------------------------------------
+// --- noticing that the peer left -------------------------------------------------------------------------------------
 
 struct watch_state {
     int begun = 0, left = 0, called = 0;
@@ -304,7 +304,7 @@ asio::awaitable<void> stopping(bool tls) {
     const bool ok = co_await eventually(all_in);
     CHECK(ok);
     {
-        const auto not_awaited = b.server.stop(); // by who was cancelled, and came no further
+        const auto not_awaited = b.server.stop(); // as by a caller that is cancelled before it awaits
     }
     CHECK_FALSE(b.server.listening());
     co_await b.server.stop();
@@ -414,7 +414,7 @@ TEST_CASE("a handler learns that its peer left while it waits") {
     run_test(leaving(false));
     run_test(leaving(true));
 }
-TEST_CASE("what a handler wants called when its peer is gone may throw, or be nothing") {
+TEST_CASE("a function that a handler gives to on_gone may throw, or be null") {
     run_test(broken_callbacks());
 }
 TEST_CASE("stop ends every connection and every handler") {
@@ -431,6 +431,6 @@ TEST_CASE("large request bodies arrive") {
 TEST_CASE("an upload that is refused before its end sees the refusal") {
     run_test(refused_upload());
 }
-TEST_CASE("what would break the framing of a request is refused, and secrets stay unsaid") {
+TEST_CASE("values that would break the framing of a request are refused, and secrets are not shown") {
     run_test(injection());
 }

@@ -94,7 +94,7 @@ public:
     http::server server;
 };
 
-/// A TCP peer that does what it is told and no HTTP: for what no well-behaved server does.
+/// A TCP peer that follows a script and knows no HTTP: for what no well-behaved server does.
 class raw_peer {
 public:
     using script = std::function<asio::awaitable<void>(std::shared_ptr<tcp::socket>)>;
@@ -149,7 +149,8 @@ inline asio::awaitable<std::string> read_head(std::shared_ptr<tcp::socket> s) {
     co_return all;
 }
 
-/// False when the peer is gone. (A second write after a failed one would wait for ever: Asio's reactor sees no new edge.)
+/// False if the peer is gone. (A second write after a failed one would wait for ever: Asio's reactor sees no new
+/// edge.)
 inline asio::awaitable<bool> write_all(std::shared_ptr<tcp::socket> s, std::string bytes) {
     std::size_t sent = 0;
     while (sent < bytes.size()) {

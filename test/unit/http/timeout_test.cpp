@@ -188,18 +188,18 @@ asio::awaitable<void> two_addresses() {
     to.host = "two.test";
     failure f;
     http::client c(runtime(ex), to, http::client_options(), f);
-    f = co_await failure_of(&c, get(http::timeouts().connect(2s))); // nobody at the second one
+    f = co_await failure_of(&c, get(http::timeouts().connect(2s))); // nobody listens at the second address
     CHECK(f == errc::connect_timeout);
     CHECK(f.message().find("connect to 127.0.0.1:") != std::string::npos);
     CHECK(f.message().find("127.0.0.2") == std::string::npos); // that one had refused
 
     raw_peer second(ex, tcp::endpoint(asio::ip::make_address_v4("127.0.0.2"), to.port), answer_all);
-    // A quarter of a second later, and never before. Where we were held up, again.
+    // The second address is tried after a quarter of a second, never before. If we were held up, try again.
     auto took = std::chrono::steady_clock::duration::max();
     for (int i = 1; i <= 5 && took >= 2s; ++i) {
         c.close_idle();
         const auto start = std::chrono::steady_clock::now();
-        // Half of the connect limit, the first address's fair share, is more than the request has.
+        // Half of the connect limit, which would be the first address's fair share, is more than the request has.
         f = co_await failure_of(&c, get(http::timeouts().connect(60s).request(10s)));
         took = std::chrono::steady_clock::now() - start;
         CHECK_FALSE(f);
@@ -347,7 +347,7 @@ asio::awaitable<void> body_phase(bool tls) {
     http::response r;
     char buffer[100];
     std::size_t n = 0;
-    // Server and client share a thread: where it was held up before the first bytes, again with more time.
+    // Server and client share a thread: if it was held up before the first bytes, try again with more time.
     for (auto idle = 50ms; n == 0 && idle < 10s; idle *= 4) {
         r = co_await c->send(get(http::timeouts().body_idle(idle)), f);
         REQUIRE_FALSE(f);
@@ -379,7 +379,7 @@ asio::awaitable<void> dripping_body() {
     bench b(ex, drip);
     auto c = b.client();
     failure f;
-    // Server and client share a thread: where it was held up between two drops, again with more time.
+    // Server and client share a thread: if it was held up between two drops, try again with more time.
     for (auto idle = 150ms; f != errc::request_timeout && idle < 10s; idle *= 4)
         f = co_await failure_of(c.get(), get(http::timeouts().body_idle(idle).request(idle * 5 / 2)));
     CHECK(f == errc::request_timeout);
@@ -438,7 +438,7 @@ asio::awaitable<void> no_limits() {
 
 } // namespace
 
-TEST_CASE("a limit of for ever is for ever") {
+TEST_CASE("a limit of milliseconds::max() never passes") {
     run_test(no_limits());
 }
 TEST_CASE("resolving: its own time-out, which does not wait for getaddrinfo; unknown names; localhost") {
@@ -491,6 +491,6 @@ TEST_CASE("a slow but living body does not time out") {
 TEST_CASE("a request body that nobody reads times out") {
     run_test(request_body_phase());
 }
-TEST_CASE("a slow consumer is not the peer's stall") {
+TEST_CASE("a slow consumer does not count as a stall of the peer") {
     run_test(slow_reader());
 }

@@ -55,7 +55,7 @@ asio::awaitable<void> send(tls_stream* s, std::string bytes) {
     CHECK_FALSE(ec);
 }
 
-/// Both have shaken hands twice, and the client has taken what the server says of itself after that.
+/// Both handshakes are done, and the client has read what the server sends unasked after them.
 asio::awaitable<ends_ptr> connected() {
     const auto ex = co_await asio::this_coro::executor;
     const auto e = std::make_shared<ends>(ex);
@@ -137,7 +137,7 @@ asio::awaitable<void> looked_at() {
 
 using way = std::function<void(tls_stream& below, tls_stream& above)>;
 
-/// What a read says after the last bytes, twice, and whether something of a record is left.
+/// What a read reports after the last bytes, twice, and whether a part of a record is left.
 asio::awaitable<void> ended(way how, error_code expected, bool pending) {
     const auto e = co_await connected();
     co_await send(e->server.above.get(), "the end");
@@ -207,16 +207,16 @@ TEST_CASE("new keys of either TLS in the middle of the other's stream change not
     run_test(there_and_back(renewed::above));
     run_test(there_and_back(renewed::below));
 }
-TEST_CASE("what is looked at in TLS within TLS is read afterwards") {
+TEST_CASE("bytes that were looked at in TLS within TLS are read afterwards") {
     run_test(looked_at());
 }
-TEST_CASE("only the goodbye of the TLS within is an end, whatever that below says") {
+TEST_CASE("only the goodbye of the inner TLS is an end, whatever the outer one says") {
     const error_code truncated = asio::ssl::error::stream_truncated;
     run_test(ended([](tls_stream&, tls_stream& above) { SSL_shutdown(above.handle()); }, asio::error::eof, false));
     run_test(ended([](tls_stream& below, tls_stream&) { SSL_shutdown(below.handle()); }, truncated, false));
     run_test(ended([](tls_stream&, tls_stream&) {}, truncated, false));
 }
-TEST_CASE("TLS within TLS that is cut amid a record of either is told by what is pending") {
+TEST_CASE("TLS within TLS that is cut amid a record of either has something pending") {
     const error_code truncated = asio::ssl::error::stream_truncated;
     run_test(
         ended([](tls_stream& b, tls_stream&) { b.socket().write_some(asio::buffer(half_a_record)); }, truncated, true));
@@ -227,12 +227,12 @@ TEST_CASE("TLS within TLS that is cut amid a record of either is told by what is
     };
     run_test(ended(politely, truncated, true));
 }
-TEST_CASE("what breaks the TLS below is no word of the peer within") {
+TEST_CASE("an error of the outer TLS does not count as an answer of the inner peer") {
     error_code ec = asio::error::connection_aborted;
     run_test(ended([](tls_stream& b, tls_stream&) { b.socket().write_some(asio::buffer(no_record)); }, ec, false));
     CHECK_FALSE(http::detail::is_tls_error(ec));
 }
-TEST_CASE("a write to a peer that left is an error and no signal, two layers above it, too") {
+TEST_CASE("a write to a peer that left is an error and no signal, through two layers of TLS, too") {
     run_test(write_to_nobody());
 }
 TEST_CASE("a read over TLS within TLS that waits ends when it is cancelled or the socket closed") {

@@ -1,4 +1,4 @@
-// A proxy that is spoken to by TLS, a server behind it, and clients of that.
+// A TLS proxy, a server behind it, and clients of that server.
 #pragma once
 
 #include "support.hpp"
@@ -18,7 +18,7 @@ using informer::testing::tls_front;
 using texts = std::vector<std::string>;
 inline constexpr std::array both{true, false};
 
-/// Who has signed for the proxies; the server's is another one.
+/// The CA that signed the proxies' certificates; the server's CA is another one.
 inline const certificate_authority& proxies() {
     static const certificate_authority ca("corporate CA");
     return ca;

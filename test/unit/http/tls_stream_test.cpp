@@ -40,7 +40,7 @@ asio::awaitable<void> greet(ends_ptr e) {
     CHECK_FALSE(ec);
 }
 
-/// Both have shaken hands, and the client has taken what the server says of itself after that.
+/// The handshake is done, and the client has read what the server sends unasked after it.
 asio::awaitable<ends_ptr> connected() {
     const auto ex = co_await asio::this_coro::executor;
     const auto e = std::make_shared<ends>(ex);
@@ -68,7 +68,7 @@ asio::awaitable<void> send(tls_stream* s, std::string bytes) {
     CHECK_FALSE(ec);
 }
 
-/// What the kernel of this end has, at least `least` of it.
+/// Waits until this end's kernel has at least `least` bytes.
 asio::awaitable<void> arrived(tls_stream* s, int least) {
     const std::function<bool()> there = [s, least] {
         int n = 0;
@@ -136,7 +136,7 @@ asio::awaitable<void> others_have_their_turn() {
     const auto e = co_await connected();
     co_await send(e->server.get(), text(3000));
     co_await arrived(e->client.get(), 3000);
-    co_await informer::testing::settle(); // what the reactor has seen is not ahead of others
+    co_await informer::testing::settle(); // no event that the reactor has seen is still queued before other work
     std::string piece(100, ' ');
     error_code ec;
     for (int i = 0; i < 3; ++i) {
@@ -186,7 +186,7 @@ asio::awaitable<void> cut(bool politely) {
     if (politely) SSL_shutdown(e->server->handle());
     error_code ec;
     e->server->socket().shutdown(tcp::socket::shutdown_send, ec);
-    const int least = politely ? 40 : 20; // what TLS makes of it
+    const int least = politely ? 40 : 20; // bytes that TLS makes of it
     co_await arrived(e->client.get(), least);
     std::string piece(100, ' ');
     std::size_t n = co_await e->client->read_some(asio::buffer(piece), ec);
@@ -216,7 +216,7 @@ asio::awaitable<void> cut_amid_a_record() {
     CHECK(e->client->pending());
 }
 
-/// An HTTP server that says this, this outside of TLS, and is gone without a goodbye.
+/// An HTTP server that sends `answer`, then `rest` outside of TLS, and is gone without a goodbye.
 struct leaves_unannounced {
     std::string answer, rest;
     asio::awaitable<void> operator()(std::shared_ptr<tcp::socket> s) const { return play(s, answer, rest); }
@@ -252,7 +252,7 @@ asio::awaitable<void> get(leaves_unannounced script, std::shared_ptr<std::string
     p.close();
 }
 
-/// What a body comes to: "(lost)" at its end where it is not complete.
+/// The body that a client gets, with "(lost)" at its end if it is not complete.
 std::string body_of(std::string answer, std::string rest = {}) {
     const auto body = std::make_shared<std::string>();
     const auto f = std::make_shared<failure>();
@@ -339,15 +339,15 @@ TEST_CASE("a read over TLS takes all records that are there") {
     run_test(several_records());
 }
 
-TEST_CASE("a read over TLS takes no more than fits, and the rest is told to be pending") {
+TEST_CASE("a read over TLS takes no more than fits, and the rest is pending") {
     run_test(small_room());
 }
 
-TEST_CASE("a TLS peer that is always ahead does not keep the executor from others") {
+TEST_CASE("a TLS peer that is always ahead does not keep other work from the executor") {
     run_test(others_have_their_turn());
 }
 
-TEST_CASE("a TLS peer whose records are of a byte each does not keep the executor from others") {
+TEST_CASE("a TLS peer whose records hold one byte each does not keep other work from the executor") {
     run_test(tiny_records());
 }
 
@@ -359,17 +359,17 @@ TEST_CASE("new keys in the middle of a TLS stream change nothing") {
     run_test(there_and_back(true));
 }
 
-TEST_CASE("what came before the end of a TLS stream is read first, and a cut is told from a goodbye") {
+TEST_CASE("bytes before the end of a TLS stream are read first, and a cut is distinguished from a goodbye") {
     run_test(cut(true));
     run_test(cut(false));
 }
 
-TEST_CASE("a TLS stream that is cut amid a record is told by what is pending") {
+TEST_CASE("a TLS stream that is cut amid a record has something pending") {
     run_test(cut_amid_a_record());
 }
 
 TEST_CASE(
-    "a body that only the end of the connection ends may do so over TLS without a goodbye, but not amid a record") {
+    "a body that ends with its connection may do so over TLS without a goodbye, but not in the middle of a record") {
     CHECK(body_of("HTTP/1.1 200 OK\r\n\r\nall of it") == "all of it");
     CHECK(body_of("HTTP/1.0 200 OK\r\n\r\n").empty());
     CHECK(body_of("HTTP/1.1 200 OK\r\n\r\nhalf of", half_a_record) == "half of(lost)");

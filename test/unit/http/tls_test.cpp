@@ -1,4 +1,4 @@
-// TLS: what is accepted, what is refused, and whether the sentence says why.
+// TLS: what is accepted, what is refused, and whether the message says why.
 #include "http/tls_stream.hpp"
 
 #include "support.hpp"
@@ -57,7 +57,7 @@ http::tls_options trusting() {
     return http::tls_options().ca(authority().certificate_pem());
 }
 
-/// A server certificate by SNI shows what name the client sent.
+/// OpenSSL's callback for SNI, which notes the name that the client sent.
 int remember_sni(SSL* s, int*, void* to) {
     const char* name = SSL_get_servername(s, TLSEXT_NAMETYPE_host_name);
     *static_cast<std::string*>(to) = name ? name : "(none)";
@@ -186,7 +186,8 @@ asio::awaitable<void> rotate() {
     co_await b.server.stop();
 }
 
-/// TLS 1.3, as the context's default is: the client is done with its handshake before its certificate is missed, and writes on.
+/// With TLS 1.3, the context's default, the client has finished its handshake and goes on writing before the server
+/// misses its certificate.
 asio::awaitable<void> demand_certificate(std::shared_ptr<tcp::socket> s) {
     asio::ssl::context context(asio::ssl::context::tls_server);
     context.use_certificate_chain(asio::buffer(loopback_pair().certificate_pem));
@@ -196,7 +197,7 @@ asio::awaitable<void> demand_certificate(std::shared_ptr<tcp::socket> s) {
     error_code ec;
     co_await stream.handshake(http::detail::tls_stream::role::server, ec);
     CHECK(ec);
-} // closes the socket, whatever the client still has to say
+} // closes the socket, whatever the client still sends
 
 asio::awaitable<void> refused_certificate(std::size_t body) {
     const auto ex = co_await asio::this_coro::executor;
@@ -214,7 +215,7 @@ asio::awaitable<void> refused_certificate(std::size_t body) {
     p.close();
 }
 
-// --- authorities as old tools made them: without key identifiers ---------------------------------------------------------
+// --- authorities as old tools made them: without key identifiers -----------------------------------------------------
 
 template <auto F>
 struct freer {
@@ -289,8 +290,8 @@ private:
     certificate self_;
 };
 
-/// A server whose certificates are signed each by the next, under two names in turn, and come in the reverse order: each fits
-/// half of the others by name.
+/// A server whose certificates are each signed by the next one, bear two names in turn, and come in the reverse order:
+/// by name each fits half of the others.
 class ladder {
 public:
     explicit ladder(int rungs) {
@@ -311,7 +312,7 @@ public:
         one_signature = static_cast<double>(std::clock() - start) / times;
     }
     http::server_tls tls;
-    double one_signature = 0; ///< what it costs to check one
+    double one_signature = 0; ///< the cost of checking one
 };
 
 failure configuration(http::tls_options t) {
@@ -343,21 +344,21 @@ TEST_CASE("SNI is sent for names and never for addresses") {
     CHECK(sni("localhost", "10.0.0.1") == "(none)");
 }
 
-TEST_CASE("the dot at the end of a complete name is no part of what is checked and sent") {
+TEST_CASE("the dot at the end of a complete name is neither checked nor sent") {
     CHECK(sni("127.0.0.1", "api.test.") == "api.test");
     CHECK_FALSE(run(server_tls(authority().server({"api.test"})), trusting().server_name("api.test.")).f);
     for (const char* other : {"test.", ".", ".."})
         CHECK(run(server_tls(authority().server({"api.test"})), trusting().server_name(other)).f == errc::tls_failed);
 }
 
-TEST_CASE("a name that OpenSSL would take for many is none") {
+TEST_CASE("a name that OpenSSL would match with many names is refused") {
     using namespace std::string_literals;
     for (const auto& name : {".test"s, ".api.test"s, "\0"s, "\0api.test"s, "api.test\0.other"s})
         CHECK(run(server_tls(authority().server({"api.test", "x.api.test"})), trusting().server_name(name)).f ==
               errc::tls_failed);
 }
 
-TEST_CASE("a certificate for another host is refused, and the names are said") {
+TEST_CASE("a certificate for another host is refused, and the error lists its names") {
     auto o = run(server_tls(authority().server({"api.test", "10.0.0.1"})), trusting());
     CHECK(o.f == errc::tls_failed);
     CHECK(says(o.f, "not valid for 127.0.0.1"));
@@ -378,7 +379,7 @@ TEST_CASE("the common name of a certificate is no host name") {
     }
 }
 
-TEST_CASE("an expired certificate and one not yet valid are refused by name") {
+TEST_CASE("an expired certificate and one not yet valid are refused with the reason") {
     using std::chrono::hours;
     auto o = run(server_tls(authority().server({"127.0.0.1"}, hours(1), hours(-3))), trusting());
     CHECK(o.f == errc::tls_failed);
@@ -388,7 +389,7 @@ TEST_CASE("an expired certificate and one not yet valid are refused by name") {
     CHECK(says(o.f, "not yet valid"));
 }
 
-TEST_CASE("a certificate of an unknown authority is refused by name") {
+TEST_CASE("a certificate of an unknown authority is refused with the reason") {
     const informer::testing::certificate_authority stranger("stranger");
     auto o = run(server_tls(stranger.server({"127.0.0.1"})), trusting());
     CHECK(o.f == errc::tls_failed);
@@ -413,14 +414,14 @@ TEST_CASE("of two authorities of one name the one that signed is found, with key
     CHECK_FALSE(run(before.server(), http::tls_options().ca(before.pem() + one.certificate_pem())).f);
 }
 
-TEST_CASE("a stranger cannot make us check more signatures than he sends") {
+TEST_CASE("an unknown server cannot make us check more signatures than it sends") {
     constexpr int rungs = 120;
     const ladder stranger(rungs);
     const std::clock_t start = std::clock();
     const auto o = run(stranger.tls, trusting());
     const auto took = static_cast<double>(std::clock() - start);
     CHECK(o.f == errc::tls_failed);
-    CHECK(took < 5 * rungs * stranger.one_signature); // by name alone thousands fit, and were thirty times as many
+    CHECK(took < 5 * rungs * stranger.one_signature); // by name alone thousands fit: thirty times as many
 }
 
 TEST_CASE("insecure accepts any certificate, only when asked") {
@@ -459,7 +460,7 @@ TEST_CASE("a client certificate that is refused is a failed check, also in the m
     run_test(refused_certificate(std::size_t(32) << 20)); // more than the sockets' buffers take
 }
 
-TEST_CASE("a server that speaks plain HTTP is called so") {
+TEST_CASE("a server that speaks plain HTTP is reported as such") {
     run_test(plain_server());
 }
 
@@ -471,7 +472,7 @@ TEST_CASE("new TLS material serves new connections and retires the old ones") {
     run_test(rotate());
 }
 
-TEST_CASE("TLS material that cannot be used is named, its text is not") {
+TEST_CASE("TLS material that cannot be used is named, its text is not shown") {
     const auto a = authority().client("a", {}), b = authority().client("b", {});
     failure f = configuration(http::tls_options().ca("nonsense"));
     CHECK(f == errc::bad_configuration);

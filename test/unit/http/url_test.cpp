@@ -33,7 +33,7 @@ TEST_CASE("an endpoint has scheme, host, port and prefix") {
     CHECK(e.host_header() == "10.0.0.1:6443");
 }
 
-TEST_CASE("a missing port is the scheme's and stays unsaid in the Host header") {
+TEST_CASE("a missing port is the scheme's and is left out of the Host header") {
     CHECK(good("https://api.example").port == 443);
     CHECK(good("http://api.example").port == 80);
     CHECK(good("https://api.example").host_header() == "api.example");
@@ -57,7 +57,7 @@ TEST_CASE("an IPv6 literal loses its brackets in the host and keeps them in URLs
     CHECK(good("https://[fd00::1]").host_header() == "[fd00::1]");
 }
 
-TEST_CASE("what is no endpoint is refused with a reason") {
+TEST_CASE("an address that is no endpoint is refused with a reason") {
     for (const auto* url :
          {"", "ftp://x", "http://", "http://host:0", "http://host:70000", "http://a b", "https://h?x=1", "https://h#f",
           "http://h:port", "http://%00", "http://a%40b", "http://a%3a80", "http://a%2fb", "http://a,b",
@@ -69,13 +69,13 @@ TEST_CASE("what is no endpoint is refused with a reason") {
     }
 }
 
-TEST_CASE("a host may be percent-encoded, and what is written of it is read as the same address") {
+TEST_CASE("a host may be percent-encoded, and its written form is read as the same address") {
     const auto e = good("https://api%2Dserver_1.example:6443/a%20b");
     CHECK(e.host == "api-server_1.example");
     CHECK(good(e.url()).url() == e.url());
 }
 
-TEST_CASE("what is refused is shown on one line") {
+TEST_CASE("a refused address is shown on one line") {
     CHECK(bad("http://a\nb").message().find('\n') == std::string::npos);
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("percent-encoding keeps unreserved characters and comes back") {
     CHECK(http::percent_decode("a%2fb") == "a/b");
 }
 
-TEST_CASE("a server is on loopback by its name or its address, and is looked up nowhere") {
+TEST_CASE("a server is on loopback by its name or its address, without a look-up") {
     const auto on_loopback = [](const std::string& url) {
         failure f;
         const auto e = http::endpoint::parse(url, f);

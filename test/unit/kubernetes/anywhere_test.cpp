@@ -1,4 +1,4 @@
-// Verbs of a client, and what waits for an informer, awaited beside the strand that they belong to.
+// Verbs of a client, and calls that wait for an informer, awaited outside the strand that they belong to.
 #include <informer/cache/informer_factory.hpp>
 #include <informer/kubernetes/client.hpp>
 #include <informer/task_group.hpp>
@@ -94,7 +94,7 @@ private:
     std::vector<std::thread> running_;
 };
 
-/// On a strand of its own, so that it is no place of the client's.
+/// Runs on `here`, a strand of its own that is not the client's.
 asio::awaitable<void> asks(pool_of_threads* p, asio::any_io_executor here, int i, std::atomic<int>* right) {
     failure f;
     const object o = co_await p->client->get(config_maps, object_key("default", name_of(i)), f);
@@ -138,7 +138,7 @@ TEST_CASE("anywhere: verbs may be awaited on any executor, and come back to it")
     CHECK(right == 3 * p.objects);
 }
 
-TEST_CASE("anywhere: who waits for an informer may do so on any executor") {
+TEST_CASE("anywhere: calls that wait for an informer may be awaited on any executor") {
     pool_of_threads p;
     std::atomic<int> right = 0;
     const informer_handle pods =
@@ -149,7 +149,7 @@ TEST_CASE("anywhere: who waits for an informer may do so on any executor") {
     CHECK(right == 4);
 }
 
-TEST_CASE("anywhere: a verb is cancelled from where it is awaited") {
+TEST_CASE("anywhere: a verb is cancelled from the executor where it is awaited") {
     pool_of_threads p;
     p.inject(testing::fault(testing::fault::kind::stall_after));
     asio::cancellation_signal stop;

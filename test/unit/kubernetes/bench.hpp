@@ -43,14 +43,14 @@ struct reply {
     reply& type(std::string t) { content_type = std::move(t); return *this; }
     reply& header(std::string name, std::string value) { headers.emplace_back(std::move(name), std::move(value)); return *this; }
     // clang-format on
-    /// In pieces, chunked; `how` it ends.
+    /// Sends the body in pieces, chunked; `how` says how it ends.
     reply& streamed(std::vector<std::string> pieces, ending how = complete) {
         chunks = std::move(pieces);
         whole = false;
         end = how;
         return *this;
     }
-    /// So long before each piece, on the clock that is turned by hand.
+    /// Waits this long before each piece, or before the whole answer, on the manual clock.
     // clang-format off
     reply& every(std::chrono::milliseconds between) { pause = between; return *this; }
     // clang-format on
@@ -66,11 +66,11 @@ struct reply {
 
 struct script {
     std::deque<reply> next;               ///< in order, for any request
-    std::map<std::string, reply> by_path; ///< where `next` is empty
+    std::map<std::string, reply> by_path; ///< used if `next` is empty
     std::vector<std::string> lines;       ///< "GET /api/v1/pods?limit=1"
     std::vector<http::server_request> requests;
     std::shared_ptr<testing::manual_clock> clock;
-    std::size_t asleep = 0, written = 0; ///< pieces: those for which it has begun to wait; those that went out
+    std::size_t asleep = 0, written = 0; ///< pieces for which the wait has begun; pieces that were sent
 
     static asio::awaitable<void> serve(std::shared_ptr<script> s, std::shared_ptr<http::server_request> q,
                                        std::shared_ptr<http::server_response> a) {
@@ -85,6 +85,10 @@ struct script {
             r = found->second;
         }
         if (r.whole) {
+            if (r.pause.count() > 0) {
+                ++s->asleep;
+                co_await s->clock->sleep_for(r.pause);
+            }
             std::string body;
             if (!r.chunks.empty()) body = r.chunks.front();
             co_await a->send(r.status, r.content_type, std::move(body), r.headers);
@@ -108,7 +112,7 @@ struct script {
     }
 };
 
-/// Sums of the figures of counters and histograms, by their name and labels; which server it was does not count.
+/// Sums of counters and histograms by their name and labels, without the label that names the server.
 class totals final : public metrics_sink {
 public:
     void add(std::string_view name, double v, labels of) override { note(name, v, of); }
@@ -129,7 +133,7 @@ class bench {
 public:
     bench() : bench(kubernetes::credentials()) {}
     explicit bench(kubernetes::credentials who) : bench(as(std::move(who)), http::server_options()) {}
-    /// The configuration but for the server's address.
+    /// `c` is the configuration without the server's address.
     bench(client_config c, http::server_options serving)
         : clock(std::make_shared<testing::manual_clock>()), rt(io.get_executor()), answers(std::make_shared<script>()),
           config(std::move(c)) {
@@ -159,14 +163,14 @@ public:
     bench(const bench&) = delete;
     bench& operator=(const bench&) = delete;
 
-    /// Runs until the coroutine has ended; whenever somebody sleeps, time is turned to the end of the sleep.
+    /// Runs until the coroutine has ended; whenever something sleeps, the clock is advanced to the end of the sleep.
     template <class T>
     T run(asio::awaitable<T> work) {
         return testing::driven(io, std::move(work),
                                [&](const auto& done) { testing::step_until(io, done, [&] { turn_the_clock(); }); });
     }
 
-    /// Runs until it is so; time stands.
+    /// Runs until `there` returns true; the clock stands still.
     void until(const std::function<bool()>& there) { testing::step_until(io, there); }
 
     asio::io_context io{1};
@@ -185,7 +189,7 @@ private:
         c.credentials = std::move(who);
         return c;
     }
-    /// To the end of the next sleep, if anybody sleeps.
+    /// Advances the clock to the end of the next sleep, if anything sleeps.
     void turn_the_clock() {
         const auto due = clock->next_deadline();
         if (!due) return;
@@ -229,7 +233,7 @@ inline object get(bench& b, const std::string& name, failure& f) {
     return b.run(b.api->get(pods(), object_key("default", name), f));
 }
 
-/// Of the last request.
+/// A header of the last request.
 inline std::string header(const bench& b, std::string_view name) {
     return std::string(b.answers->requests.back().header(name));
 }

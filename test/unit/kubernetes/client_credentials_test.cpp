@@ -1,4 +1,4 @@
-// Who a client says it is: tokens and their files, passwords, impersonation; and that nobody else learns of them.
+// How a client authenticates: tokens and their files, passwords, impersonation; and that none of it leaks.
 #include "bench.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -70,7 +70,7 @@ TEST_CASE("client: the token file is read again every minute, a bad one leaves t
     b.clock->advance(1min);
     CHECK(sent() == "Bearer two");
     CHECK(b.log.count("the old token stays in use") == 1);
-    REQUIRE(::mkfifo(file.c_str(), 0600) == 0); // nobody writes to it, and nobody waits
+    REQUIRE(::mkfifo(file.c_str(), 0600) == 0); // a pipe without a writer is not waited for
     b.clock->advance(1min);
     CHECK(sent() == "Bearer two");
     std::filesystem::remove(file);
@@ -79,7 +79,7 @@ TEST_CASE("client: the token file is read again every minute, a bad one leaves t
     CHECK(sent() == "Bearer three");
 }
 
-TEST_CASE("client: after a 401 the token file is looked at before the next request") {
+TEST_CASE("client: after a 401 the token file is read again before the next request") {
     const testing::temporary_folder folder;
     const std::string file = folder.write("token", "one");
     kubernetes::credentials who;

@@ -54,7 +54,7 @@ TEST_CASE("discovery: a qualified name reads its own group only") {
     CHECK(b.answers->lines == lines{"GET /api", "GET /api/v1", "GET /apis", "GET /apis/apps/v1"});
 }
 
-TEST_CASE("discovery: parts of it are kept side by side") {
+TEST_CASE("discovery: groups that are read one by one are all kept") {
     bench b;
     serve_core(b);
     serve_groups(b);
@@ -67,7 +67,7 @@ TEST_CASE("discovery: parts of it are kept side by side") {
     CHECK(b.answers->lines.size() == asked);
 }
 
-TEST_CASE("discovery: a short name or kind of the core group is a plural elsewhere, whatever was read before") {
+TEST_CASE("discovery: a plural of any group beats a short name or kind of the core group, whatever was read before") {
     const auto serve = [](bench& b) {
         b.answers->by_path["/api"] = reply(R"({"kind":"APIVersions","versions":["v1"]})");
         b.answers->by_path["/api/v1"] = reply(R"({"kind":"APIResourceList","groupVersion":"v1","resources":[
@@ -96,7 +96,7 @@ TEST_CASE("discovery: a short name or kind of the core group is a plural elsewhe
     CHECK(fresh.answers->lines == lines{"GET /api", "GET /api/v1", "GET /apis", "GET /apis/x.io/v1"});
 }
 
-TEST_CASE("discovery: of two parts the later one is preferred") {
+TEST_CASE("discovery: of two partial results the later one is used") {
     bench b;
     serve_core(b);
     b.answers->by_path["/apis"] = reply(R"({"kind":"APIGroupList","groups":[
@@ -114,7 +114,7 @@ TEST_CASE("discovery: of two parts the later one is preferred") {
     CHECK(find(b, "foos.example.com") == "foos/example.com/v1");
 }
 
-TEST_CASE("discovery: a group that cannot be read is a problem of that group") {
+TEST_CASE("discovery: a group that cannot be read is reported as a problem of that group only") {
     bench b;
     serve_core(b);
     serve_groups(b);
@@ -143,7 +143,7 @@ TEST_CASE("discovery: the aggregated form takes two requests") {
     CHECK(b.answers->lines == lines{"GET /api", "GET /apis"});
 }
 
-TEST_CASE("discovery: a new resource is found, since an unknown name is asked for anew") {
+TEST_CASE("discovery: a new resource is found, because an unknown name makes the client ask again") {
     bench b;
     serve_core(b);
     failure f;
@@ -181,7 +181,7 @@ void serve_gateways(bench& b) {
 
 } // namespace
 
-TEST_CASE("discovery: a part of it does not answer for the whole") {
+TEST_CASE("discovery: a partial result does not answer for the whole") {
     bench b;
     serve_gateways(b);
     CHECK(find(b, "gateways.networking.istio.io") == "gateways/networking.istio.io/v1");
@@ -190,7 +190,7 @@ TEST_CASE("discovery: a part of it does not answer for the whole") {
     const std::size_t asked = b.answers->lines.size();
     CHECK(find(b, "gateways") == "gateways/gateway.networking.k8s.io/v1"); // all is known by now
     CHECK(b.answers->lines.size() == asked);
-    // What comes later is kept, too.
+    // A group that appears later is kept, too.
     b.answers->by_path["/apis"] = reply(R"({"kind":"APIGroupList","groups":[
         {"name":"gateway.networking.k8s.io","versions":[{"version":"v1"}]},{"name":"networking.istio.io","versions":[{"version":"v1"}]},
         {"name":"example.com","versions":[{"version":"v1"}]}]})");
@@ -215,7 +215,7 @@ TEST_CASE("discovery: a preferred group that failed once is asked again") {
     CHECK(find(b, "gateways") == "gateways/gateway.networking.k8s.io/v1");
 }
 
-TEST_CASE("discovery: a server that goes or that does not know us any more is no problem of one group") {
+TEST_CASE("discovery: a 401 or a lost connection fails the whole discovery, not one group") {
     bench b;
     serve_gateways(b);
     failure f;
@@ -227,9 +227,9 @@ TEST_CASE("discovery: a server that goes or that does not know us any more is no
     CHECK(f == errc::connection_lost);
 }
 
-TEST_CASE("discovery: all of it together has the time of one verb") {
+TEST_CASE("discovery: all its requests together have the time limit of one verb") {
     client_config c;
-    c.time_limit = 2s; // in real time, too: that of a request
+    c.time_limit = 2s; // also in real time, as the time-out of a request
     bench b(c, http::server_options());
     serve_gateways(b);
     b.answers->by_path["/apis/gateway.networking.k8s.io/v1"] = reply("").streamed({"{"}, reply::stall);

@@ -1,4 +1,4 @@
-// What a client asks again, when, and how often.
+// Which requests a client repeats, when, and how often.
 #include "bench.hpp"
 
 #include <informer/task_group.hpp>
@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 using informer::kubernetes::write_options;
 namespace json = boost::json;
 
-TEST_CASE("client: 429 and 503 with Retry-After are asked again as told") {
+TEST_CASE("client: after 429 and 503 with Retry-After a request is repeated as told") {
     bench b;
     b.answers->next.push_back(reply(429, "slow down").type("text/plain").header("Retry-After", "3"));
     b.answers->next.push_back(reply(503, "later").type("text/plain").header("Retry-After", "1"));
@@ -26,7 +26,7 @@ TEST_CASE("client: 429 and 503 with Retry-After are asked again as told") {
     CHECK(b.slept == std::vector<std::chrono::nanoseconds>{3s, 1s, 2s});
 }
 
-TEST_CASE("client: what is asked again is counted, and how long the server made us wait") {
+TEST_CASE("client: metrics count the repeated requests and the time that the server made us wait") {
     bench b;
     const auto told = std::make_shared<totals>();
     b.api.emplace(runtime(b.rt).with_metrics(told), b.config);
@@ -47,7 +47,7 @@ TEST_CASE("client: what is asked again is counted, and how long the server made 
     CHECK(told->sums["rest_client_rate_limiter_duration_seconds GET"] == 6);
 }
 
-TEST_CASE("client: a client without retries gives what the server says at once; the one it was made from asks again") {
+TEST_CASE("client: a client without retries returns the refusal at once; the client it was made from still retries") {
     bench b;
     auto once = b.api->without_retries();
     failure f;
@@ -72,7 +72,7 @@ TEST_CASE("client: a client without retries gives what the server says at once; 
     CHECK(b.slept.size() == 1);
 }
 
-TEST_CASE("client: a GET is asked again after any 5xx that says when") {
+TEST_CASE("client: a GET is repeated after any 5xx with Retry-After") {
     bench b;
     failure f;
     b.answers->next.push_back(reply(500, status(500, "ServerTimeout", "etcd")).header("Retry-After", "2"));
@@ -83,7 +83,7 @@ TEST_CASE("client: a GET is asked again after any 5xx that says when") {
     CHECK(b.slept == std::vector<std::chrono::nanoseconds>{2s, 1s});
 }
 
-TEST_CASE("client: without Retry-After nothing is asked again, and no 4xx but 429") {
+TEST_CASE("client: nothing is repeated without Retry-After, or after a 4xx other than 429") {
     bench b;
     failure f;
     b.answers->next.emplace_back(429, "x");
@@ -109,7 +109,7 @@ TEST_CASE("client: there are ten tries at most") {
     CHECK(b.answers->lines.size() == 10);
 }
 
-TEST_CASE("client: writes are asked again where the server says when, and never blindly") {
+TEST_CASE("client: writes are repeated after 429 and 503 that say when, and never blindly") {
     bench b;
     failure f;
     b.answers->next.push_back(reply(429, "x").header("Retry-After", "1"));
@@ -130,7 +130,7 @@ TEST_CASE("client: writes are asked again where the server says when, and never 
     CHECK(b.answers->lines.size() == 1);
 }
 
-TEST_CASE("client: a GET is asked again once when the connection is lost") {
+TEST_CASE("client: a GET is repeated once if the connection is lost") {
     bench b;
     failure f;
     b.answers->next.push_back(reply("").streamed({"{\"metadata\""}, reply::cut));
@@ -144,7 +144,7 @@ TEST_CASE("client: a GET is asked again once when the connection is lost") {
     CHECK(b.answers->lines.size() == 4);
 }
 
-TEST_CASE("client: the wait for another try ends with its cancellation") {
+TEST_CASE("client: the wait before a retry ends when it is cancelled") {
     bench b;
     b.answers->next.push_back(reply(429, "x").header("Retry-After", "60"));
     failure f;

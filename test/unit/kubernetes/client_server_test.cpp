@@ -1,4 +1,4 @@
-// What a client makes of the server's address in its configuration: TLS or not, and who is told who we are.
+// What a client makes of the server's address in its configuration: TLS or not, and which servers get credentials.
 #include "bench.hpp"
 
 #include <informer/testing/certificates.hpp>
@@ -18,7 +18,7 @@ TEST_CASE("client: credentials go over TLS or to loopback only, wherever the con
     CHECK_FALSE(f);
     CHECK(header(b, "Authorization") == "Bearer s3cret");
 
-    // Not an address of loopback, though one can reach this machine by it.
+    // Not a loopback address, although it reaches this machine.
     b.config.server = "http://0.0.0.0:" + std::to_string(b.server->port());
     b.api.emplace(b.rt, b.config);
     b.answers->next.emplace_back(pod("a"));
@@ -28,14 +28,14 @@ TEST_CASE("client: credentials go over TLS or to loopback only, wherever the con
     CHECK(header(b, "Impersonate-User").empty());
     CHECK(b.log.count(b.config.server + " is not TLS: credentials are not sent") == 1);
     CHECK_FALSE(b.log.contains("s3cret"));
-    // A token file is not even looked at.
+    // A token file is not even read.
     b.config.credentials.token_file = "/none";
     b.config.credentials.token.clear();
     b.api.emplace(b.rt, b.config);
     CHECK(b.api->config().credentials.token_file.empty());
 }
 
-TEST_CASE("client: a server without a scheme is asked over TLS where anything about TLS is said") {
+TEST_CASE("client: a server without a scheme is reached over TLS if the configuration says anything about TLS") {
     bench b;
     failure f;
     const auto plain = b.config;

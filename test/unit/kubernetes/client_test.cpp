@@ -27,7 +27,7 @@ TEST_CASE("client: get reads an object and restores its type") {
     CHECK(header(b, "User-Agent").find("(linux") != std::string::npos);
 }
 
-TEST_CASE("client: what the server refuses is a typed error with its words") {
+TEST_CASE("client: a refusal by the server is a typed error with the server's words") {
     struct row {
         int code;
         const char* reason;
@@ -67,7 +67,7 @@ TEST_CASE("client: the throwing twin throws the same error") {
     }
 }
 
-TEST_CASE("client: errors that are no Status are shown cut at 2 KiB and printable") {
+TEST_CASE("client: an error body that is no Status is shown cut at 2 KiB and printable") {
     bench b;
     b.answers->next.push_back(reply(502, "<html>\x01\xff" + std::string(5000, 'x')).type("text/html"));
     failure f;
@@ -81,7 +81,7 @@ TEST_CASE("client: errors that are no Status are shown cut at 2 KiB and printabl
     CHECK(f.status()->message == "HTTP 503");
 }
 
-TEST_CASE("client: a redirection is not followed, and where it leads is said without its secrets") {
+TEST_CASE("client: a redirection is not followed, and its target is reported without secrets") {
     bench b;
     const auto to = [&b](const std::string& location) {
         b.answers->next.push_back(
@@ -179,7 +179,7 @@ TEST_CASE("client: writes go to the right place in the right form") {
     CHECK(b.answers->lines.back() == "POST /api/v1/nodes");
 }
 
-TEST_CASE("client: delete says its options in the body, and takes a Status for an answer") {
+TEST_CASE("client: delete sends its options in the body, and accepts a Status as the answer") {
     bench b;
     b.answers->next.emplace_back(R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"})");
     failure f;
@@ -224,7 +224,7 @@ asio::awaitable<void> still_refuses(client c) {
     CHECK(ended == errc::bad_configuration);
 }
 
-TEST_CASE("client: what it cannot start with is a configuration error, also for its verbs") {
+TEST_CASE("client: an unusable configuration is a configuration error, also of each verb") {
     asio::io_context io;
     const runtime rt(io.get_executor());
     client_config c;
@@ -262,7 +262,7 @@ TEST_CASE("client: the server's warnings are logged once each") {
     CHECK(b.log.count("the server warns: another") == 1);
 }
 
-TEST_CASE("client: list gives one page, its token, and what was bad in it") {
+TEST_CASE("client: list returns one page, its continue token and its bad items") {
     bench b;
     b.answers->next.emplace_back(pod_list({pod("a"), R"({"metadata":{}})", pod("b")},
                                           R"({"resourceVersion":"9","continue":"tok/en","remainingItemCount":4})"));
@@ -278,7 +278,7 @@ TEST_CASE("client: list gives one page, its token, and what was bad in it") {
     CHECK(b.answers->lines == lines{"GET /api/v1/pods?limit=3"});
 }
 
-TEST_CASE("client: list is asked again after a lost connection, and hands nothing out twice") {
+TEST_CASE("client: a list is repeated after a lost connection, and returns nothing twice") {
     bench b;
     const std::string whole = pod_list({pod("a"), pod("b")});
     b.answers->next.push_back(reply("").streamed({whole.substr(0, whole.size() - 5)}, reply::cut));
@@ -289,7 +289,7 @@ TEST_CASE("client: list is asked again after a lost connection, and hands nothin
     CHECK(page.items.size() == 2);
 }
 
-TEST_CASE("client: raw requests give the body") {
+TEST_CASE("client: raw requests return the body") {
     bench b;
     b.answers->next.push_back(reply("ok").type("text/plain"));
     failure f;
@@ -302,7 +302,7 @@ TEST_CASE("client: raw requests give the body") {
     CHECK(f);
 }
 
-TEST_CASE("client: the body of a raw request has a type that servers take") {
+TEST_CASE("client: the body of a raw request has a content type that servers accept") {
     bench b;
     failure f;
     const auto type_of = [&](const char* method, const std::string& body) {
@@ -321,7 +321,7 @@ TEST_CASE("client: the body of a raw request has a type that servers take") {
     CHECK(type_of("GET", "").empty());
 }
 
-TEST_CASE("client: what is wrong with the configuration is logged, whoever made it") {
+TEST_CASE("client: warnings about the configuration are logged, wherever it comes from") {
     asio::io_context io(1);
     testing::log_capture log;
     runtime rt(io.get_executor());

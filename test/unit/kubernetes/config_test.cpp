@@ -76,7 +76,7 @@ TEST_CASE("kubeconfig: inline data, namespace and user of the current context ar
     CHECK(c.credentials.impersonate_groups == std::vector<std::string>{"a", "b"});
 }
 
-TEST_CASE("kubeconfig: whom to be taken for is read with uid and all that is known of them") {
+TEST_CASE("kubeconfig: the user to impersonate is read with uid and extra values") {
     const auto c =
         good(config_with("{server: 'https://h'}",
                          "{as: jane, as-uid: '7', as-user-extra: {scopes: [a, b], example.com/why: [], none: null}}"));
@@ -94,7 +94,7 @@ TEST_CASE("kubeconfig: whom to be taken for is read with uid and all that is kno
         has(refused("{as: x, as-user-extra: {'': [b]}}"), "a key of as-user-extra must be a string that is not empty"));
 }
 
-TEST_CASE("kubeconfig: what no header can carry is refused when it is read, not by each request") {
+TEST_CASE("kubeconfig: values that no header can carry are refused when the file is read, not by each request") {
     const auto refused = [](const std::string& user) { return refusal(config_with("{server: 'https://h'}", user)); };
     for (const std::string user :
          {R"({token: "s3cret\n"})", R"({as: "s3cret\r"})", R"({as: x, as-uid: "s3cret\x7f"})",
@@ -107,7 +107,7 @@ TEST_CASE("kubeconfig: what no header can carry is refused when it is read, not 
     CHECK(has(refused(R"({token: "a\n"})"), "user \"u\": token has a line break"));
 }
 
-TEST_CASE("kubeconfig: without a namespace it is default") {
+TEST_CASE("kubeconfig: if no namespace is given, it is default") {
     CHECK(good(config_with("{server: 'https://h'}", "{}")).name_space == "default");
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("kubeconfig: wrong types are refused with their line") {
           "/home/u/.kube/config:3: user \"a\" stands in this file twice");
 }
 
-TEST_CASE("kubeconfig: an entry without a name is in nobody's way, and belongs to who names none") {
+TEST_CASE("kubeconfig: an entry without a name does no harm, and is used where no name is given") {
     const std::string nameless =
         "clusters:\n- {name: '', cluster: {server: 'https://nameless'}}\n- {name: k, cluster: {server: 'https://h'}}\n"
         "users:\n- {user: {token: nobodys}}\n- {name: u, user: {token: mine}}\n"
@@ -223,7 +223,7 @@ TEST_CASE("kubeconfig: bad data is named by key, never by value") {
             "user \"u\" has a client-certificate, but no client-key"));
 }
 
-TEST_CASE("kubeconfig: files are named where they cannot be read, and are relative to the kubeconfig") {
+TEST_CASE("kubeconfig: a file that cannot be read is named; paths are relative to the kubeconfig") {
     const temporary_folder dir;
     const auto file =
         dir.write("sub/config", config_with("{server: 'https://h', certificate-authority: certs/ca.crt}", "{}"));
@@ -334,10 +334,10 @@ TEST_CASE("kubeconfig: insecure is taken over and warned about") {
     CHECK(forced.tls.ca_pem_.empty());
 }
 
-TEST_CASE("kubeconfig: what we cannot do is refused by name") {
+TEST_CASE("kubeconfig: what is not supported is refused by name") {
     CHECK(has(refusal(config_with("{server: 'https://h'}", "{auth-provider: {name: gcp}}")),
               "the auth-provider \"gcp\""));
-    // of a user that nobody asks for it is none of our business
+    // a key that is not known does no harm
     CHECK(good(config_with("{server: 'https://h'}", "{}") + "extra: [1]\n").server == "https://h");
 }
 
@@ -364,7 +364,7 @@ TEST_CASE("kubeconfig: a token beats its file, an empty token file is an error")
               "which one is meant"));
 }
 
-TEST_CASE("kubeconfig: a token from a pipe is read here, and nobody waits for another writer") {
+TEST_CASE("kubeconfig: a token from a pipe is read once, while loading, and no other writer is waited for") {
     int ends[2];
     REQUIRE(::pipe(ends) == 0);
     REQUIRE(::write(ends[1], "t0\n", 3) == 3);
@@ -396,7 +396,7 @@ TEST_CASE("kubeconfig: secrets never reach messages") {
     CHECK_FALSE(has(refusal(config_with("{server: 'https://me:s3cret@h'}", "{}")), "s3cret"));
 }
 
-TEST_CASE("kubeconfig: a quote that is left open takes no secrets along into messages") {
+TEST_CASE("kubeconfig: a quote that is left open brings no secrets into messages") {
     const std::string whole =
         "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
         "clusters:\n- name: k\n  cluster:\n    server: https://h\n    certificate-authority: ca.crt\n"
@@ -448,12 +448,12 @@ TEST_CASE("in-cluster: service account, namespace file and CA of a pod") {
     CHECK(c.tls.insecure_);
     CHECK(c.tls.ca_pem_.empty());
     CHECK(c.tls_files.ca.empty());
-    // where a kubeconfig says something, it wins
+    // a kubeconfig that says something wins
     const auto file = dir.write("kc", config_with("{server: 'https://h'}", "{}"));
     CHECK(default_config(kubeconfig_options().environment(file, ""), f).server == "https://h");
     default_config(kubeconfig_options().environment("", "/none"), f);
     CHECK(has(f.message(), "in-cluster")); // no service account under the usual path
-    // where none does, who meant one hears of it
+    // if none does, a warning tells the user who meant one
     c = default_config(kubeconfig_options().environment(dir.path("mistyped") + ":" + dir.write("blank", "\n"), ""), f,
                        dir.path(""));
     CHECK(c.origin == "in-cluster");
@@ -481,7 +481,7 @@ TEST_CASE("in-cluster: service account, namespace file and CA of a pod") {
     CHECK(has(f.message(), "this is no pod"));
 }
 
-TEST_CASE("kubeconfig: what it names beside it is found wherever the process goes later") {
+TEST_CASE("kubeconfig: files that it names are found even if the process changes its folder later") {
     const temporary_folder dir;
     std::filesystem::create_directory(dir.path("k"));
     dir.write("k/token", "t");
@@ -504,7 +504,7 @@ TEST_CASE("kubeconfig: what it names beside it is found wherever the process goe
 
 namespace {
 
-/// As of a German program: a comma for the point, and points between thousands.
+/// Numbers as in a German locale: a decimal comma, and points between thousands.
 class german final : public std::numpunct<char> {
     char do_decimal_point() const override { return ','; }
     char do_thousands_sep() const override { return '.'; }
@@ -513,7 +513,7 @@ class german final : public std::numpunct<char> {
 
 } // namespace
 
-TEST_CASE("kubeconfig: it is read alike in each locale") {
+TEST_CASE("kubeconfig: it is read the same in every locale") {
     const std::string extension = "audience: a, list: [1.5, 1.500, 10.000.000, 1000, -7, +7, 0x1F, -0x1F, 0o17, 017, "
                                   "08, 1e3, .5, 9223372036854775807, "
                                   "-9223372036854775808, 1.2.3, '5', 0x, 1_0]";

@@ -92,7 +92,7 @@ TEST_CASE("discovery: an unknown name is answered with the nearest ones") {
           "the server behind it cannot be asked now)");
     CHECK(found(d, "deploymnts").find("did you mean deployments.apps?") != std::string::npos);
     CHECK(found(d, "deployments.extensions").find("did you mean deployments.apps?") != std::string::npos);
-    CHECK(found(d, "deplyo").find("did you mean deployments.apps?") != std::string::npos); // of the short name
+    CHECK(found(d, "deplyo").find("did you mean deployments.apps?") != std::string::npos); // nearest to the short name
     CHECK(found(d, "quite-something-else").find("did you mean") == std::string::npos);
     CHECK(found(d, "pods.v2.").find("the server has no resource") == 0);
     CHECK(found(d, "").find("the server has no resource \"\"") == 0);
@@ -102,7 +102,7 @@ TEST_CASE("discovery: an unknown name is answered with the nearest ones") {
     CHECK(f.message().size() < 1000);
 }
 
-TEST_CASE("discovery: no name is the name of nothing, least of all of what tells no singular one") {
+TEST_CASE("discovery: an empty name finds nothing, not even a resource without a singular name") {
     failure f;
     discovery d;
     d.resources = format::api_resources(R"({"kind":"APIResourceList","groupVersion":"x.io/v1","resources":[

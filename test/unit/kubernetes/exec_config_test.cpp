@@ -1,4 +1,4 @@
-// What a kubeconfig says of exec plugins.
+// What a kubeconfig says about exec plugins.
 #include "support/temporary_folder.hpp"
 
 #include "kubernetes/exec_credential.hpp"
@@ -60,7 +60,7 @@ const std::string v1 = "apiVersion: client.authentication.k8s.io/v1, interactive
 
 } // namespace
 
-TEST_CASE("kubeconfig: an exec plugin is taken over as it stands there") {
+TEST_CASE("kubeconfig: an exec plugin is taken over as it is written") {
     const auto c = good(config_with("{" + v1 +
                                     ", command: aws, args: [eks, get-token, \"--cluster\", 7], "
                                     "env: [{name: A, value: b=c}, {name: E, value: ''}], installHint: get it}"));
@@ -79,7 +79,7 @@ TEST_CASE("kubeconfig: an exec plugin is taken over as it stands there") {
     CHECK(gke.credentials.exec.provide_cluster_info);
 }
 
-TEST_CASE("kubeconfig: a plugin by a path is relative to the file's folder, one without a slash is not") {
+TEST_CASE("kubeconfig: the path of a plugin is relative to the file's folder, unless it has no slash") {
     const auto command = [](const std::string& given, const std::string& file) {
         return good(config_with("{" + v1 + ", command: " + given + "}"), file).credentials.exec.command;
     };
@@ -90,7 +90,7 @@ TEST_CASE("kubeconfig: a plugin by a path is relative to the file's folder, one 
     CHECK(command("./plugin", "config") == std::filesystem::current_path() / "plugin");
 }
 
-TEST_CASE("kubeconfig: what a plugin cannot be is refused with file and line") {
+TEST_CASE("kubeconfig: an invalid plugin is refused with file and line") {
     const auto about = [](const std::string& rest) { return refusal(config_with("{command: aws,\n " + rest + "}")); };
     CHECK(about("apiVersion: v1") ==
           "11: user \"u\": exec: apiVersion \"v1\" is neither client.authentication.k8s.io/v1 nor v1beta1");
@@ -116,21 +116,21 @@ TEST_CASE("kubeconfig: what a plugin cannot be is refused with file and line") {
           "a");
 }
 
-TEST_CASE("kubeconfig: of a user that nobody asks for a plugin may be what it likes") {
+TEST_CASE("kubeconfig: an invalid plugin of a user that is not selected does no harm") {
     auto yaml = config_with("{command: a, apiVersion: v1alpha1}");
     yaml.replace(yaml.find("user: u}"), 8, "user: o}");
     yaml.insert(yaml.find("users:\n") + 7, "- name: o\n  user: {token: t}\n");
     CHECK(good(yaml).credentials.exec.command.empty());
 }
 
-TEST_CASE("kubeconfig: beside a token, a user name or a certificate a plugin is not run, and that is said") {
+TEST_CASE("kubeconfig: a plugin beside a token, a user name or a certificate is not run, and a warning says so") {
     const auto c = good(config_with("{" + v1 + ", command: a}", "token: t, "));
     CHECK(c.credentials.token == "t");
     REQUIRE(c.warnings.size() == 1);
     CHECK(has(c.warnings[0], "its exec plugin is not run"));
 }
 
-TEST_CASE("kubeconfig: the cluster's extension for plugins goes to one that wants to know of the cluster") {
+TEST_CASE("kubeconfig: the cluster's extension for plugins goes to a plugin with provideClusterInfo") {
     const std::string extensions =
         ", extensions: [{name: other, extension: [1]}, {name: client.authentication.k8s.io/exec, extension: "
         "{audience: a, number: 1, text: '1', yes: true, none: null, list: [1.5, {}], int: !!int 2, str: !!str 3}}]";
@@ -142,7 +142,7 @@ TEST_CASE("kubeconfig: the cluster's extension for plugins goes to one that want
     CHECK(config("").credentials.exec.cluster_config.empty());
 }
 
-TEST_CASE("kubeconfig: an extension for plugins that is larger than an environment takes is refused") {
+TEST_CASE("kubeconfig: an extension for plugins that is too large for an environment is refused") {
     const auto with = [](const std::string& extension) {
         return refusal(config_with(
             "{" + v1 + ", command: a}", "",
@@ -157,7 +157,7 @@ TEST_CASE("kubeconfig: an extension for plugins that is larger than an environme
     CHECK(has(with(laughs), "larger than 64 KiB"));
 }
 
-TEST_CASE("kubeconfig: a plugin is taken out where credentials cannot be sent") {
+TEST_CASE("kubeconfig: a plugin is dropped if credentials cannot be sent") {
     auto yaml = config_with("{" + v1 + ", command: a}");
     yaml.replace(yaml.find("https://h"), 9, "http://h1");
     const auto c = good(yaml);
@@ -178,7 +178,7 @@ TEST_CASE("kubeconfig: loading runs no plugin") {
     CHECK_FALSE(std::filesystem::exists(dir.path("ran")));
 }
 
-TEST_CASE("exec plugin: it is told of the proxy, and of who we are there") {
+TEST_CASE("exec plugin: it is told the proxy, with our login there") {
     client_config c;
     c.server = "https://h";
     c.credentials.exec.provide_cluster_info = true;
@@ -197,13 +197,13 @@ TEST_CASE("exec plugin: it is told of the proxy, and of who we are there") {
     CHECK(has(told("http://p"), head + R"(http://p:80"})"));
 }
 
-TEST_CASE("exec plugin: the proxy's login that it was told is not repeated") {
+TEST_CASE("exec plugin: the proxy's login that it was told is not repeated in errors") {
     exec_plugin p;
     CHECK(kubernetes::detail::last_words("dial http://me:s3cret@p:3128/x: refused", p) ==
           "dial http://[redacted]@p:3128/x: refused");
 }
 
-TEST_CASE("exec plugin: the end of what it said is cut and made printable") {
+TEST_CASE("exec plugin: its last words are cut and made printable") {
     const exec_plugin p;
     const auto words = [&](const std::string& s) { return kubernetes::detail::last_words(s, p); };
     CHECK(words("").empty());

@@ -1,4 +1,4 @@
-// Credentials from exec plugins: when they are asked, what they are told, and what is made of their answers.
+// Credentials from exec plugins: when plugins are run, what they are told, and how their answers are used.
 #include "exec_scene.hpp"
 
 #include <informer/cache/shared_informer.hpp>
@@ -62,7 +62,7 @@ TEST_CASE("exec plugin: it gets its arguments and the environment, and neither a
     CHECK_FALSE(has(env, "=no\n"));
 }
 
-TEST_CASE("exec plugin: it is told of the cluster where it asks for that") {
+TEST_CASE("exec plugin: it is told about the cluster if it asks for that") {
     http::tls_options tls;
     tls.ca("-----BEGIN X-----\n").server_name("k").insecure();
     const auto change = [](kubernetes::exec_plugin& p) {
@@ -85,10 +85,10 @@ TEST_CASE("exec plugin: it is told of the cluster where it asks for that") {
 }
 
 TEST_CASE("exec plugin: nothing of ours is inherited, no descriptor and no signal") {
-    // By the shell itself: while it starts another it blocks signals.
+    // The shell itself reads its status: while it starts another program it blocks signals.
     exec_scene s("while read -r l; do case $l in Sig[BI]*) echo $l >> $D/signals; esac; done < /proc/$$/status; "
                  "ls -l /proc/$$/fd > $D/fds; cat $D/answer");
-    const int ours = ::fcntl(2, F_DUPFD, 50); // somebody forgot O_CLOEXEC
+    const int ours = ::fcntl(2, F_DUPFD, 50); // as if somebody forgot O_CLOEXEC
     REQUIRE(ours >= 50);
     const auto before = std::signal(SIGPIPE, SIG_IGN);
     CHECK_FALSE(s.get());
@@ -100,7 +100,7 @@ TEST_CASE("exec plugin: nothing of ours is inherited, no descriptor and no signa
     const auto signals = s.dir.lines("signals");
     REQUIRE(signals.size() == 2);
     CHECK(signals[0] == "SigBlk: 0000000000000000");
-    CHECK((std::stoull(signals[1].substr(8), nullptr, 16) & 0x7fffffff) == 0); // two above are the C library's own
+    CHECK((std::stoull(signals[1].substr(8), nullptr, 16) & 0x7fffffff) == 0); // 32 and 33 are the C library's own
 }
 
 TEST_CASE("exec plugin: its credential is renewed a minute before it ends") {
@@ -119,7 +119,7 @@ TEST_CASE("exec plugin: its credential is renewed a minute before it ends") {
     CHECK(s.dir.runs() == 2);
 }
 
-TEST_CASE("exec plugin: while the old credential is good nobody waits for the next") {
+TEST_CASE("exec plugin: while the old credential is good no request waits for the next one") {
     exec_scene s(at_once_then_later);
     s.dir.answer_token("t1", "2024-01-01T01:00:00Z");
     CHECK_FALSE(s.get());
@@ -137,7 +137,7 @@ TEST_CASE("exec plugin: while the old credential is good nobody waits for the ne
     CHECK(s.dir.runs() == 2);
 }
 
-TEST_CASE("exec plugin: when the old credential has ended all wait for the run that was to come before") {
+TEST_CASE("exec plugin: once the old credential has ended, requests wait for the renewal that is under way") {
     exec_scene s(at_once_then_later);
     s.dir.answer_token("t1", "2024-01-01T01:00:00Z");
     CHECK_FALSE(s.get());
@@ -156,7 +156,7 @@ TEST_CASE("exec plugin: when the old credential has ended all wait for the run t
     CHECK(s.dir.runs() == 2);
 }
 
-TEST_CASE("exec plugin: who is refused meanwhile waits for the run that was to come before") {
+TEST_CASE("exec plugin: after a 401 the next request waits for the renewal that is under way") {
     exec_scene s(at_once_then_later);
     s.dir.answer_token("t1", "2024-01-01T01:00:00Z");
     CHECK_FALSE(s.get());
@@ -173,7 +173,7 @@ TEST_CASE("exec plugin: who is refused meanwhile waits for the run that was to c
     CHECK(s.dir.runs() == 2);
 }
 
-TEST_CASE("exec plugin: one of a short life is renewed when a fifth of that is left") {
+TEST_CASE("exec plugin: a short-lived credential is renewed when a fifth of its life is left") {
     exec_scene s;
     s.dir.answer_token("t1", "2024-01-01T00:01:00Z");
     CHECK_FALSE(s.get());
@@ -186,7 +186,7 @@ TEST_CASE("exec plugin: one of a short life is renewed when a fifth of that is l
     CHECK(s.dir.runs() == 2);
 }
 
-TEST_CASE("exec plugin: one that has ended when it comes is sent, and asked for again after ten seconds") {
+TEST_CASE("exec plugin: a credential that has already ended is sent, and renewed after ten seconds") {
     exec_scene s;
     s.dir.answer_token("t1", "2023-12-31T00:00:00Z");
     for (int i = 0; i < 3; ++i) CHECK_FALSE(s.get());
@@ -196,7 +196,7 @@ TEST_CASE("exec plugin: one that has ended when it comes is sent, and asked for 
     CHECK(s.dir.runs() == 2);
 }
 
-TEST_CASE("exec plugin: an end beyond all calendars is none") {
+TEST_CASE("exec plugin: an expiry beyond all calendars counts as none") {
     for (const char* const end : {"9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z"}) {
         exec_scene s;
         s.dir.answer_token("t1", end);
@@ -207,7 +207,7 @@ TEST_CASE("exec plugin: an end beyond all calendars is none") {
     }
 }
 
-TEST_CASE("exec plugin: while the old credential is good a run that fails harms nobody, and is logged once") {
+TEST_CASE("exec plugin: while the old credential is good a failed run does no harm, and is logged once") {
     exec_scene s;
     s.dir.answer_token("t1", "2024-01-01T01:00:00Z");
     CHECK_FALSE(s.get());
@@ -233,14 +233,14 @@ TEST_CASE("exec plugin: while the old credential is good a run that fails harms 
     CHECK(s.b.log.count("gave a credential again") == 1);
 }
 
-TEST_CASE("exec plugin: 401 makes the next request run it anew") {
+TEST_CASE("exec plugin: a 401 makes the next request run it again") {
     exec_scene s;
     CHECK_FALSE(s.get());
     s.dir.answer_token("t2");
     s.b.clock->advance(1min);
     CHECK(s.get(401) == errc::unauthorized);
     CHECK(s.who() == "Bearer t1");
-    CHECK(s.dir.runs() == 1); // what was refused is not sent again by us
+    CHECK(s.dir.runs() == 1); // the client does not repeat the refused request
     CHECK_FALSE(s.get());
     CHECK(s.who() == "Bearer t2");
     CHECK(s.dir.runs() == 2);
@@ -258,27 +258,26 @@ TEST_CASE("exec plugin: a server that always says 401 makes one run in ten secon
     CHECK(s.dir.runs() == 2);
 }
 
-TEST_CASE("exec plugin: a refusal of an older credential than the newest makes no run") {
+TEST_CASE("exec plugin: the refusal of a credential that has been replaced makes no run") {
     exec_scene s;
     CHECK_FALSE(s.get());
     s.b.clock->advance(1min);
-    // Two are refused; the answer to the second comes when the first has had a new credential made.
-    reply slow(401, "");
-    slow.streamed({}, reply::stall);
-    s.b.answers->next.push_back(slow);
-    auto& held = s.start();
-    s.b.until([&] { return s.b.answers->requests.size() == 2; });
+    // Two requests are refused. The answer to the first one comes when the second one has led to a new credential.
+    s.b.answers->next.push_back(reply(401, "").every(1s));
+    auto& late = s.start();
+    s.b.until([&] { return s.b.answers->asleep == 1; });
     CHECK(s.get(401) == errc::unauthorized);
     CHECK_FALSE(s.get());
     CHECK(s.dir.runs() == 2);
-    held.cancel.emit(asio::cancellation_type::terminal);
-    s.wait(held);
+    s.b.clock->advance(1s);
+    s.wait(late);
+    CHECK(late.f == errc::unauthorized);
     s.b.clock->advance(1min);
     CHECK_FALSE(s.get());
     CHECK(s.dir.runs() == 2);
 }
 
-TEST_CASE("exec plugin: a failure is told again for ten seconds, then it is run anew") {
+TEST_CASE("exec plugin: a failure is reported again for ten seconds, then the plugin is run again") {
     exec_scene s("echo no network >&2; exit 3");
     for (int i = 0; i < 3; ++i) {
         const failure f = s.get();
@@ -295,7 +294,7 @@ TEST_CASE("exec plugin: a failure is told again for ten seconds, then it is run 
     CHECK(s.dir.runs() == 2);
 }
 
-TEST_CASE("exec plugin: a client certificate is used for new connections, its successor as well") {
+TEST_CASE("exec plugin: a client certificate is used for new connections, and so is its successor") {
     const certificate_authority ca;
     const key_pair own = ca.server({"127.0.0.1"});
     http::server_tls serving;
@@ -320,7 +319,7 @@ TEST_CASE("exec plugin: a client certificate is used for new connections, its su
     CHECK_FALSE(s.get());
     CHECK(seen() == "bob");
     CHECK(s.b.answers->requests.back().connection == 2);
-    // A key that is not the certificate's: the old ones stay, and with them what says so.
+    // A key that does not fit the certificate: the old pair stays, and the request fails with the reason.
     give(key_pair{ca.client("carol", {}).certificate_pem, ca.client("dave", {}).key_pem});
     s.b.clock->advance(1min);
     CHECK(s.get(401) == errc::unauthorized);
@@ -330,7 +329,7 @@ TEST_CASE("exec plugin: a client certificate is used for new connections, its su
     CHECK_FALSE(has(f.what(), "PRIVATE"));
 }
 
-TEST_CASE("exec plugin: where TLS fails with its certificate the next request runs it anew") {
+TEST_CASE("exec plugin: if TLS fails with its certificate, the next request runs it again") {
     const certificate_authority ca, other;
     const key_pair own = ca.server({"127.0.0.1"}), alice = ca.client("alice", {});
     http::server_tls serving;
@@ -342,7 +341,7 @@ TEST_CASE("exec plugin: where TLS fails with its certificate the next request ru
     CHECK(s.get() == errc::tls_failed);
     s.b.clock->advance(1min);
     CHECK(s.get() == errc::tls_failed);
-    CHECK(s.dir.runs() == 1); // a token has no part in that
+    CHECK(s.dir.runs() == 1); // a token cannot be the reason
     exec_scene c(answers_at_once, {}, http::server_options().tls(serving), tls);
     c.dir.answer(boost::json::serialize(
         boost::json::object{{"clientCertificateData", alice.certificate_pem}, {"clientKeyData", alice.key_pem}}));
@@ -352,9 +351,9 @@ TEST_CASE("exec plugin: where TLS fails with its certificate the next request ru
     CHECK(c.dir.runs() == 2);
 }
 
-TEST_CASE("exec plugin: it is not run where its credential could not be sent") {
+TEST_CASE("exec plugin: it is not run if its credential could not be sent") {
     exec_scene s;
-    s.b.config.server = "http://0.0.0.0:" + std::to_string(s.b.server->port()); // this machine, but not by loopback
+    s.b.config.server = "http://0.0.0.0:" + std::to_string(s.b.server->port()); // this machine, but no loopback address
     s.b.api.emplace(s.b.rt, s.b.config);
     CHECK_FALSE(s.get());
     CHECK(s.who().empty());
@@ -362,7 +361,7 @@ TEST_CASE("exec plugin: it is not run where its credential could not be sent") {
     CHECK(s.b.log.count("is not TLS: credentials are not sent") == 1);
 }
 
-TEST_CASE("exec plugin: it is not run where a token, a user name or a certificate is given as well") {
+TEST_CASE("exec plugin: it is not run if a token, a user name or a certificate is given as well") {
     exec_scene s;
     s.b.config.credentials.token = "given";
     s.b.api.emplace(s.b.rt, s.b.config);
@@ -371,7 +370,7 @@ TEST_CASE("exec plugin: it is not run where a token, a user name or a certificat
     CHECK(s.dir.runs() == 0);
 }
 
-TEST_CASE("exec plugin: one that cannot be is refused when the client is made") {
+TEST_CASE("exec plugin: an invalid plugin is refused when the client is made") {
     exec_scene s;
     s.b.config.credentials.exec.api_version = "client.authentication.k8s.io/v1alpha1";
     failure f;
@@ -382,7 +381,7 @@ TEST_CASE("exec plugin: one that cannot be is refused when the client is made") 
         "apiVersion \"client.authentication.k8s.io/v1alpha1\" is neither client.authentication.k8s.io/v1 nor v1beta1"));
 }
 
-TEST_CASE("exec plugin: an informer says in its status that it fails, and goes on when it does not") {
+TEST_CASE("exec plugin: an informer reports its failure in the status, and goes on once it works") {
     exec_scene s("echo no network >&2; exit 3");
     shared_informer here(s.b.rt, s.b.api->make_list_watch(pods()), informer_options().watch_list(false));
     bool ended = false;

@@ -14,7 +14,7 @@
 using namespace kubernetes_test;
 using namespace std::chrono_literals;
 
-TEST_CASE("exec plugin: how it ended is told, with the last it said") {
+TEST_CASE("exec plugin: the error says how it ended, with its last words") {
     informer::testing::need_pidfd_open(); // not from within a CHECK
     CHECK(complaint_of("exit 0") == "wrote nothing to stdout");
     CHECK(complaint_of("cat $D/answer; exit 255") == "exited with status 255");
@@ -22,7 +22,7 @@ TEST_CASE("exec plugin: how it ended is told, with the last it said") {
     CHECK(complaint_of("for i in 1 2 3 4 5 6; do echo line $i >&2; done; echo >&2; exit 1") ==
           "exited with status 1, saying: line 3 line 4 line 5 line 6");
     CHECK(complaint_of("printf 'a\\033[2Jb\\377c' >&2; exit 1") == "exited with status 1, saying: a [2Jb?c");
-    // Whole lines: a part of one may be a part of a secret.
+    // Only whole lines are shown: a part of a line may be a part of a secret.
     const std::string much = "head -c 100000 /dev/zero | tr '\\0' x >&2; ";
     CHECK(complaint_of(much + "exit 1") == "exited with status 1");
     CHECK(complaint_of(much + "sleep 0.1; echo rest >&2; echo last >&2; exit 1") ==
@@ -31,7 +31,7 @@ TEST_CASE("exec plugin: how it ended is told, with the last it said") {
           "exited with status 1, saying: last");
 }
 
-TEST_CASE("exec plugin: what is no credential is refused, and not shown") {
+TEST_CASE("exec plugin: output that is no credential is refused, and not shown") {
     informer::testing::need_pidfd_open(); // not from within a CHECK
     const std::string head = R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1")",
                       pem = "-----BEGIN X-----";
@@ -56,7 +56,7 @@ TEST_CASE("exec plugin: what is no credential is refused, and not shown") {
           "expirationTimestamp of its ExecCredential is no time");
 }
 
-TEST_CASE("exec plugin: one that is not there is told with the hint how to install it") {
+TEST_CASE("exec plugin: a missing plugin is reported with its install hint") {
     informer::testing::need_pidfd_open(); // not from within a CHECK
     const auto named = [](const std::string& command) {
         return [command](kubernetes::exec_plugin& p) {
@@ -71,7 +71,7 @@ TEST_CASE("exec plugin: one that is not there is told with the hint how to insta
     CHECK(complaint_of("", named("/etc/passwd")) == "cannot be run: Permission denied");
 }
 
-TEST_CASE("exec plugin: one that the system cannot run says why") {
+TEST_CASE("exec plugin: if the system cannot run it, the error says why") {
     const plugin_folder other;
     const auto named = [&](const std::string& text) {
         const std::string file = other.write("bad", text);
@@ -81,14 +81,14 @@ TEST_CASE("exec plugin: one that the system cannot run says why") {
     CHECK(complaint_of("", named("#!/no/such/shell\n")) ==
           "cannot be run: the program that its first line names does not exist");
     CHECK(complaint_of("", named("echo no first line\n")) ==
-          "cannot be run: Exec format error"); // a shell would take it
+          "cannot be run: Exec format error"); // a shell would run it
 }
 
-TEST_CASE("exec plugin: a system that has nothing to watch a process by is told of") {
+TEST_CASE("exec plugin: a system without pidfd_open to watch a process by is reported") {
     informer::testing::need_pidfd_open();
     std::string text;
     bool lost = false;
-    std::thread([&] { // which alone has no pidfd_open any more
+    std::thread([&] { // only this thread loses pidfd_open
         lost = informer::testing::lose_system_call(SYS_pidfd_open);
         if (lost) text = complaint_of(answers_at_once);
     })
@@ -125,7 +125,7 @@ TEST_CASE("exec plugin: its runs are counted by how they ended, as client-go cou
     CHECK(run("", named("/etc/passwd")) == counts{{"1 plugin_not_found_error", 1}});
 }
 
-TEST_CASE("exec plugin: a command without a slash is looked for on $PATH, never in the folder we are in") {
+TEST_CASE("exec plugin: a command without a slash is looked for on $PATH, never in the current folder") {
     const plugin_folder here;
     here.answer_token("t1");
     here.script(answers_at_once, "a-plugin");
@@ -168,7 +168,7 @@ TEST_CASE("exec plugin: one that floods stdout is killed at 1 MiB") {
 }
 
 TEST_CASE(
-    "exec plugin: a program that wants what it says on stderr has each line as it was said, and the log has none") {
+    "exec plugin: a program that sets on_stderr gets each line of stderr unchanged, and none of them is in the log") {
     std::vector<std::string> told;
     exec_scene s(
         "echo 'open https://login.test/?state=Zx81aB55cD77eF99gH11' >&2; echo >&2; printf 'a\\033[2Jb\\377c\\n' >&2; "
@@ -198,7 +198,7 @@ TEST_CASE(
     CHECK_FALSE(s.b.log.contains("\": 9"));
 }
 
-TEST_CASE("exec plugin: who is started by it and keeps its stdout open holds up nobody, and lives") {
+TEST_CASE("exec plugin: a process that it starts and that keeps its stdout open holds up nobody, and lives") {
     exec_scene s("sleep 1000 & echo $! > $D/other; cat $D/answer", limit(20s));
     CHECK_FALSE(s.get());
     CHECK(s.who() == "Bearer t1");
@@ -207,7 +207,7 @@ TEST_CASE("exec plugin: who is started by it and keeps its stdout open holds up 
     ::kill(std::stoi(other), SIGKILL);
 }
 
-TEST_CASE("exec plugin: one that closes its streams has ended when its process has") {
+TEST_CASE("exec plugin: one that closes its streams has not ended until its process has") {
     exec_scene s("cat $D/answer; exec >&- 2>&-; read x < $D/go");
     s.prepare();
     auto& r = s.start();
@@ -218,7 +218,7 @@ TEST_CASE("exec plugin: one that closes its streams has ended when its process h
     CHECK_FALSE(r.f);
 }
 
-TEST_CASE("exec plugin: the cancellation of who waits alone ends the wait at once, and the run") {
+TEST_CASE("exec plugin: cancelling the only request that waits ends the wait at once, and the run") {
     exec_scene s("sleep 1000 & echo $! > $D/other; wait");
     auto& r = s.start();
     s.b.until([&] { return s.dir.lines("other").size() == 1; });
@@ -226,22 +226,22 @@ TEST_CASE("exec plugin: the cancellation of who waits alone ends the wait at onc
     s.wait(r);
     CHECK(r.f == errc::cancelled);
     s.b.until([&] { return childless() && dead(s.dir.lines("other").at(0)); });
-    // It is no failure: who comes next has it run.
+    // That is no failure: the next request runs the plugin again.
     s.dir.script(answers_at_once);
     CHECK_FALSE(s.get());
     CHECK(s.dir.runs() == 2);
 }
 
-TEST_CASE("exec plugin: a request that gives up sooner than it ends, again and again, has its credential in the end") {
+TEST_CASE("exec plugin: a request that keeps timing out before the run ends gets the credential in the end") {
     exec_scene s(answers_later);
-    s.b.config.time_limit = 5s; // as a leader election's are bounded
+    s.b.config.time_limit = 5s; // requests of a leader election are bounded like this
     s.b.api.emplace(s.b.rt, s.b.config);
     s.prepare();
     for (int i = 0; i < 3; ++i) {
         auto& r = s.start();
         s.b.until([&] { return s.dir.runs() == 1; });
         s.b.io.restart();
-        while (s.b.io.poll_one() != 0) { // it waits
+        while (s.b.io.poll_one() != 0) { // the request begins to wait
         }
         s.b.clock->advance(5s);
         s.wait(r);
@@ -254,7 +254,7 @@ TEST_CASE("exec plugin: a request that gives up sooner than it ends, again and a
     CHECK(s.dir.runs() == 1);
 }
 
-TEST_CASE("a child process for which somebody waited as long as he could is killed when nobody comes back") {
+TEST_CASE("a child process is killed if its waiter has timed out and no other one comes") {
     asio::io_context io(1);
     testing::manual_clock clock;
     const plugin_folder dir;
@@ -286,13 +286,13 @@ TEST_CASE("a child process for which somebody waited as long as he could is kill
         while (!left) io.run_one();
     };
     while (dir.lines("other").empty()) io.run_one_for(10ms);
-    SECTION("not before anybody waited") {
+    SECTION("not before there was a waiter") {
         io.run_for(100ms);
         CHECK_FALSE(run->ended());
         begin();
         give_up();
     }
-    SECTION("not while somebody waits again, but at once when he is cancelled") {
+    SECTION("not while another one waits, but at once when that one is cancelled") {
         begin();
         give_up();
         begin();
@@ -302,7 +302,7 @@ TEST_CASE("a child process for which somebody waited as long as he could is kill
         while (!left) io.run_one();
         CHECK(run->ended());
     }
-    SECTION("not where it is kept, whoever leaves") {
+    SECTION("not after keep(), whichever waiter leaves") {
         begin();
         give_up();
         run->keep();
@@ -318,10 +318,10 @@ TEST_CASE("a child process for which somebody waited as long as he could is kill
     CHECK(childless());
     const auto until = std::chrono::steady_clock::now() + 10s;
     while (!dead(dir.lines("other").at(0)) && std::chrono::steady_clock::now() < until) std::this_thread::yield();
-    CHECK(dead(dir.lines("other").at(0))); // the whole group
+    CHECK(dead(dir.lines("other").at(0))); // the whole process group is killed
 }
 
-TEST_CASE("exec plugin: a list waits for a long run less than an informer does for it, and finds it where it was") {
+TEST_CASE("exec plugin: a list gives up a long run before the informer gives up the list; the next one joins it") {
     exec_scene s(answers_later);
     s.b.answers->next.emplace_back(
         200, R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]})");
@@ -350,7 +350,7 @@ TEST_CASE("exec plugin: a list waits for a long run less than an informer does f
     CHECK(s.who() == "Bearer t1");
 }
 
-TEST_CASE("exec plugin: who is cancelled leaves the run to those who wait for it still") {
+TEST_CASE("exec plugin: a cancelled request leaves the run to the requests that still wait for it") {
     exec_scene s(answers_later);
     s.prepare();
     auto& first = s.start();
@@ -380,7 +380,7 @@ TEST_CASE("exec plugin: the time limit of a verb bounds the wait for it") {
     s.wait(r);
     CHECK(r.f == errc::deadline_exceeded);
     CHECK(has(r.f.what(), "still runs: the time limit passed"));
-    CHECK_FALSE(childless()); // the next one may have what it says
+    CHECK_FALSE(childless()); // the next request may use its answer
     s.b.api.reset();
     s.b.until(childless);
 }
@@ -420,7 +420,7 @@ TEST_CASE("exec plugin: a run that nobody waits for has its time limit") {
     CHECK(s.who() == "Bearer t1");
 }
 
-TEST_CASE("exec plugin: an io_context that is destroyed during a run takes it along") {
+TEST_CASE("exec plugin: an io_context that is destroyed during a run kills the plugin") {
     const plugin_folder dir;
     client_config c;
     c.server = "http://127.0.0.1:1";
@@ -428,7 +428,7 @@ TEST_CASE("exec plugin: an io_context that is destroyed during a run takes it al
     std::size_t before = 0;
     {
         failure f;
-        std::optional<kubernetes::client> kept; // may be longer there than its context
+        std::optional<kubernetes::client> kept; // may outlive its context
         before = descriptors();
         {
             asio::io_context io(1);
@@ -446,7 +446,7 @@ TEST_CASE("exec plugin: an io_context that is destroyed during a run takes it al
     CHECK(dead(dir.lines("other").at(0)));
 }
 
-TEST_CASE("exec plugin: an io_context that is destroyed during a run leaves no zombie where signals come") {
+TEST_CASE("exec plugin: an io_context that is destroyed during a run leaves no zombie, even if signals come") {
     const plugin_folder dir;
     client_config c;
     c.server = "http://127.0.0.1:1";
@@ -463,9 +463,9 @@ TEST_CASE("exec plugin: an io_context that is destroyed during a run leaves no z
     CHECK(childless());
 }
 
-TEST_CASE("exec plugin: a program that leaves its children to the system has the credential all the same") {
+TEST_CASE("exec plugin: a program that ignores SIGCHLD gets the credential all the same") {
     const auto before = std::signal(SIGCHLD, SIG_IGN);
-    for (int i = 0; i < 20; ++i) { // it may be gone before it is watched, and after that
+    for (int i = 0; i < 20; ++i) { // the plugin may be gone before it is watched, or later
         exec_scene s;
         CHECK(s.get().what() == "success");
         exec_scene bad("exit 1");
@@ -474,7 +474,7 @@ TEST_CASE("exec plugin: a program that leaves its children to the system has the
     std::signal(SIGCHLD, before);
 }
 
-TEST_CASE("exec plugin: children of others are left to them") {
+TEST_CASE("exec plugin: children that others have started are not reaped") {
     exec_scene s;
     const pid_t other = ::fork();
     if (other == 0) ::_exit(7);

@@ -32,7 +32,7 @@ inline bool has(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
 }
 
-/// No child is left that nobody waited for.
+/// This process has no child left, not even an unreaped one.
 inline bool childless() {
     return ::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD;
 }
@@ -43,7 +43,7 @@ inline std::size_t descriptors() {
     return n;
 }
 
-/// Gone, or dead and waiting for a parent that is not us.
+/// The process is gone, or dead and waiting to be reaped by another process.
 inline bool dead(const std::string& pid) {
     std::ifstream file("/proc/" + pid + "/stat");
     std::string number, name, state;
@@ -65,7 +65,7 @@ public:
 
     std::string path(const std::string& name) const { return folder_.path(name); }
     std::string write(const std::string& name, const std::string& text) const { return folder_.write(name, text); }
-    /// A program: `$D` is this folder. Each run writes its process id, and `body` follows.
+    /// Writes a program in which `$D` is this folder. Each run first notes its process id in `runs`; `body` follows.
     std::string script(const std::string& body, const std::string& name = "plugin") const {
         const std::string file = write(name, "#!/bin/sh\nD=" + path("") + "\necho $$ >> $D/runs\n" + body + "\n");
         REQUIRE(::chmod(file.c_str(), 0700) == 0);
@@ -84,9 +84,9 @@ public:
         return all;
     }
     std::size_t runs() const { return lines("runs").size(); }
-    /// Lets one go on that says `read x < $D/go`.
+    /// Lets a program go on that waits in `read x < $D/go`.
     void go() const { REQUIRE(::write(gate_, "\n", 1) == 1); }
-    /// What `cat $D/answer` says.
+    /// Sets what `cat $D/answer` prints.
     void answer(const std::string& status) const {
         write("answer",
               R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":)" + status + "}");
@@ -104,7 +104,7 @@ private:
 inline const std::string answers_at_once = "cat $D/answer", answers_later = "read x < $D/go; cat $D/answer",
                          at_once_then_later = "[ $(wc -l < $D/runs) = 1 ] || read x < $D/go; cat $D/answer";
 
-/// Each scene leaves no child, no work and no descriptor of a run behind.
+/// Each scene checks at its end that no run has left a child or work behind.
 class exec_scene {
 public:
     explicit exec_scene(const std::string& body = answers_at_once,
@@ -128,7 +128,7 @@ public:
     exec_scene(const exec_scene&) = delete;
     exec_scene& operator=(const exec_scene&) = delete;
 
-    /// Asks for a pod.
+    /// A request for a pod.
     class request {
     public:
         failure f;
@@ -148,11 +148,11 @@ public:
     void wait(const request& r) {
         b.until([&r] { return r.done; });
     }
-    /// Until the client has had so many credentials of it.
+    /// Runs until the plugin has given the client `n` credentials.
     void given(std::size_t n) {
         b.until([&] { return b.log.count("gave a credential") >= n; });
     }
-    /// What the server says to the next request, `code` 200 or 401; what was asked for comes back.
+    /// Makes a request, which the server answers with `code`, 200 or 401; returns the request's failure.
     failure get(int code = 200) {
         prepare(code);
         request& r = start();
@@ -166,9 +166,9 @@ public:
         else
             b.answers->next.emplace_back(code, status(code, "Unauthorized", "Unauthorized"));
     }
-    /// The header that came with the last request.
+    /// The Authorization header of the last request.
     std::string who() const { return std::string(b.answers->requests.back().header("Authorization")); }
-    /// What logs and errors must not hold.
+    /// Whether the log or an error holds `secret`, which they must not.
     bool told(const std::string& secret) const {
         if (b.log.contains(secret)) return true;
         return std::any_of(requests.begin(), requests.end(), [&](const request& r) { return has(r.f.what(), secret); });
@@ -190,12 +190,12 @@ private:
     }
 };
 
-/// A change of the plugin: how long it may run.
+/// Changes a plugin: sets how long it may run.
 inline const auto limit = [](std::chrono::milliseconds d) {
     return [d](kubernetes::exec_plugin& p) { p.time_limit = d; };
 };
 
-/// What the only request says of such a plugin, behind its name.
+/// Makes one request with such a plugin; returns what the error says after the plugin's name.
 inline std::string complaint_of(const std::string& body,
                                 const std::function<void(kubernetes::exec_plugin&)>& change = {}) {
     exec_scene s(body, change);

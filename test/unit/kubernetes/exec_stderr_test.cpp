@@ -1,4 +1,4 @@
-// What exec plugins say on stderr.
+// What exec plugins write to stderr.
 #include "exec_scene.hpp"
 
 using namespace kubernetes_test;
@@ -24,7 +24,7 @@ TEST_CASE("exec plugin: values after names that speak of secrets, and hex, are n
     for (const char* const secret : {"hunter2", "swordfish", "abcdef0123", "9f8e7d6c"}) CHECK_FALSE(s.told(secret));
 }
 
-TEST_CASE("exec plugin: what it says on stderr is read however much it is, and costs nothing") {
+TEST_CASE("exec plugin: stderr is read however much it is, and does no harm") {
     exec_scene s("head -c 5000000 /dev/zero | tr '\\0' x >&2; cat $D/answer");
     CHECK_FALSE(s.get());
     CHECK(s.who() == "Bearer t1");
@@ -57,7 +57,7 @@ TEST_CASE("exec plugin: what it says on stderr is logged while it runs, line by 
                                            "no end"});
 }
 
-TEST_CASE("exec plugin: of what it says on stderr fifty lines are logged, and the beginning of each") {
+TEST_CASE("exec plugin: fifty lines of stderr are logged, and only the beginning of each") {
     exec_scene s("head -c 3000 /dev/zero | tr '\\0' x >&2; echo >&2; printf 'word ' >&2; head -c 9000 /dev/zero | tr "
                  "'\\0' y >&2; "
                  "echo ' tail' >&2; for i in $(seq 1000); do echo line $i >&2; done; cat $D/answer");
@@ -71,7 +71,7 @@ TEST_CASE("exec plugin: of what it says on stderr fifty lines are logged, and th
     CHECK(s.b.log.count("says more, which is not logged") == 1);
 }
 
-TEST_CASE("exec plugin: a private key on stderr is neither logged nor told") {
+TEST_CASE("exec plugin: a private key on stderr is neither logged nor reported") {
     exec_scene s("printf '%s\\n' begin '-----BEGIN PRIVATE KEY-----' first/half second/half '-----END PRIVATE "
                  "KEY-----' end >&2; exit 1");
     const failure f = s.get();
@@ -80,7 +80,7 @@ TEST_CASE("exec plugin: a private key on stderr is neither logged nor told") {
     CHECK_FALSE(s.told("half"));
 }
 
-TEST_CASE("exec plugin: what was logged of it is nothing where the logger wants no info") {
+TEST_CASE("exec plugin: nothing of stderr is logged if the logger takes no info") {
     exec_scene s("echo hello >&2; cat $D/answer");
     s.b.rt.with_logger(s.b.log.logger(), log_level::warning);
     s.b.api.emplace(s.b.rt, s.b.config);

@@ -1,4 +1,4 @@
-// Objects that take long to decode: others have their turns meanwhile.
+// Objects that take long to decode: other work on the executor gets its turns meanwhile.
 #include "bench.hpp"
 
 #include <informer/cache/shared_informer.hpp>
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Some MB of small things: tens of milliseconds.
+/// An object of some MB of small values: decoding takes tens of milliseconds.
 std::string large(const std::string& version, const std::string& last = "0") {
     std::string s =
         R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"large","namespace":"default","resourceVersion":")" +
@@ -28,7 +28,7 @@ std::string large(const std::string& version, const std::string& last = "0") {
     return s + last + "]}";
 }
 
-/// Counts what others could do between the last byte of an object and its arrival.
+/// Counts the turns of other work between the last byte of an object and its arrival.
 class watcher final : public object_sink {
 public:
     explicit watcher(asio::any_io_executor executor) : executor_(std::move(executor)) {}
@@ -74,7 +74,7 @@ private:
     unsigned at_last_byte_ = 0;
 };
 
-/// Somebody else on the same io_context.
+/// Other work on the same io_context.
 asio::awaitable<void> tick(asio::any_io_executor executor, watcher* w, const bool* done) {
     while (!*done) {
         ++w->ticks;
@@ -100,11 +100,11 @@ asio::awaitable<void> get_large(client* c, object* to, failure* f, bool* done) {
     *done = true;
 }
 
-double processor_time() { // others may be busy
+double processor_time() { // other processes may be busy
     return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
-/// Between two turns of somebody else.
+/// Measures the longest time between two turns of other work.
 asio::awaitable<void> longest_gap(asio::any_io_executor executor, double* gap, const bool* done) {
     for (double last = processor_time(); !*done;) {
         co_await asio::post(executor, asio::use_awaitable);
@@ -129,7 +129,7 @@ failure carry_out(bench& b, watcher& w, verb what) {
 
 } // namespace
 
-TEST_CASE("large objects: while one is decoded others have their turns, in a list and in a watch") {
+TEST_CASE("large objects: other work gets its turns while one is decoded, in a list and in a watch") {
     bench b;
     watcher w(b.io.get_executor());
     b.answers->next.emplace_back(pod_list({pod("a"), large("5"), pod("z")}));
@@ -149,8 +149,8 @@ TEST_CASE("large objects: while one is decoded others have their turns, in a lis
     CHECK(w.last == parse_object(large("8", "1")));
 }
 
-TEST_CASE("large objects: the key of one whose metadata stand at its end is looked for step by step") {
-    // As some tools and proxies write it. Its key tells which object it is a change of.
+TEST_CASE("large objects: if metadata come last, the key is looked for step by step") {
+    // Some tools and proxies write objects like this. The key says which object this is a new version of.
     const auto turned = [](const std::string& version) {
         std::string s = large(version);
         const std::size_t from = s.find(R"("metadata")"), to = s.find(R"("list")");
@@ -173,7 +173,7 @@ TEST_CASE("large objects: the key of one whose metadata stand at its end is look
     CHECK(w.asked == std::vector<std::string>{"default/large"});
 }
 
-TEST_CASE("large objects: while the answer of a verb is decoded others have their turns") {
+TEST_CASE("large objects: other work gets its turns while the answer of a verb is decoded") {
     bench b;
     const std::string text = large("5");
     const double begun = processor_time();
@@ -198,7 +198,7 @@ TEST_CASE("large objects: while the answer of a verb is decoded others have thei
     CHECK(longest < at_once / 2);
 }
 
-TEST_CASE("large objects: the answer of a verb that cannot be read says why") {
+TEST_CASE("large objects: if the answer of a verb cannot be read, the error says why") {
     bench b;
     b.answers->next.emplace_back(large("5", "nul"));
     object got;
@@ -211,7 +211,7 @@ TEST_CASE("large objects: the answer of a verb that cannot be read says why") {
     CHECK_FALSE(got);
 }
 
-TEST_CASE("large objects: one that cannot be read is quarantined, with its place") {
+TEST_CASE("large objects: one that cannot be read is quarantined, with the place of the error") {
     bench b;
     watcher w(b.io.get_executor());
     std::string bad = large("5", "nul");
@@ -227,7 +227,7 @@ TEST_CASE("large objects: one that cannot be read is quarantined, with its place
     CHECK(w.last.meta().name() == "z");
 }
 
-TEST_CASE("large objects: the sink ends the request in the middle of one, and leaves nothing") {
+TEST_CASE("large objects: a sink can end the request in the middle of one, and nothing is left") {
     bench b;
     watcher w(b.io.get_executor());
     w.enough = 2;
@@ -240,7 +240,7 @@ TEST_CASE("large objects: the sink ends the request in the middle of one, and le
     CHECK(w.pool().statistics().nodes == 0);
 }
 
-TEST_CASE("large objects: cancelled in the middle of one it ends there, and leaves nothing") {
+TEST_CASE("large objects: a request that is cancelled in the middle of one ends there, and nothing is left") {
     for (const verb what : {verb(list), verb(watch)}) {
         bench b;
         watcher w(b.io.get_executor());

@@ -1,4 +1,4 @@
-// Lists and watches of pods from answers that are given beforehand.
+// Lists and watches of pods from prepared answers.
 #pragma once
 
 #include "bench.hpp"

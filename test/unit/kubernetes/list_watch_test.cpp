@@ -15,7 +15,7 @@
 using namespace kubernetes_test;
 using namespace std::chrono_literals;
 
-// ---- requests -----------------------------------------------------------------------------------------------------------
+// ---- requests -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("list: the query is client-go's") {
     bench b;
@@ -62,7 +62,7 @@ TEST_CASE("watch: the query is client-go's") {
           "GET /api/v1/pods?fieldSelector=c%3Dd&labelSelector=a%3Db&watch=true");
 }
 
-TEST_CASE("list_watch: compressed answers are asked for only where the configuration says so") {
+TEST_CASE("list_watch: compressed answers are requested only if the configuration says so") {
     bench b;
     const auto encoding = [&](bool on) {
         client_config config = b.config;
@@ -93,7 +93,7 @@ TEST_CASE("list_watch: it says what it reads") {
     CHECK(f == errc::bad_request);
 }
 
-TEST_CASE("list_watch: what was learnt of watch-list is shared by the resources of a group") {
+TEST_CASE("list_watch: what was learnt about watch-list is shared by the resources of a group") {
     bench b;
     const auto first = source(b), second = source(b, "ns1");
     CHECK(first->watch_list() == watch_list_support::unknown);
@@ -102,7 +102,7 @@ TEST_CASE("list_watch: what was learnt of watch-list is shared by the resources 
     CHECK(b.api->make_list_watch(deployments())->watch_list() == watch_list_support::unknown);
 }
 
-// ---- list ---------------------------------------------------------------------------------------------------------------
+// ---- list -----------------------------------------------------------------------------------------------------------
 
 TEST_CASE("list: items, version, token and the number that remains") {
     bench b;
@@ -148,7 +148,7 @@ TEST_CASE("list: an empty list and null items are fine") {
     CHECK_FALSE(f);
 }
 
-TEST_CASE("list: wherever it is cut, the connection is lost and no item is half") {
+TEST_CASE("list: wherever it is cut, the connection is lost and no item is delivered in part") {
     const std::string whole = pod_list({pod("a"), pod("b")}, R"({"resourceVersion":"100"})");
     for (std::size_t cut = 0; cut < whole.size(); cut += 7) {
         bench b;
@@ -159,7 +159,7 @@ TEST_CASE("list: wherever it is cut, the connection is lost and no item is half"
         INFO(cut << " " << f.what());
         CHECK(f == errc::connection_lost);
         CHECK(sink.bad.empty());
-        // A message that says it is complete and is not is no better.
+        // The same holds if the message ends properly but too early.
         b.answers->next.push_back(reply().streamed({whole.substr(0, cut)}));
         list(b, sink, f);
         CHECK(f == errc::connection_lost);
@@ -178,7 +178,7 @@ TEST_CASE("list: chunk boundaries mean nothing") {
     CHECK_FALSE(f);
 }
 
-TEST_CASE("list and watch-list: of which blanks alone come on and on, end as those of which nothing comes") {
+TEST_CASE("list and watch-list: an endless stream of blanks ends like silence") {
     const bool by_watch = GENERATE(true, false);
     CAPTURE(by_watch);
     bench b;
@@ -191,7 +191,7 @@ TEST_CASE("list and watch-list: of which blanks alone come on and on, end as tho
     shared_informer here(b.rt, b.api->make_list_watch(pods()), informer_options().watch_list(by_watch));
     task_group tasks(b.io.get_executor());
     tasks.spawn(here.run());
-    // a list in place of the watch-list
+    // or a list takes the place of the watch-list
     const auto given_up = [&] { return here.status().last_error || b.answers->lines.size() > 1; };
     for (std::size_t drop = 1; drop <= 40 && !given_up(); ++drop) {
         b.until([&] { return b.answers->asleep == drop; });
@@ -241,7 +241,7 @@ TEST_CASE("list: bad items are quarantined by key or position, the others arrive
     CHECK(sink.bad[2].why.message() == "list pods: decode object 3");
 }
 
-TEST_CASE("list: who holds no object is not asked for older versions, and bad items still have their keys") {
+TEST_CASE("list: a sink without objects is not asked for older versions, and bad items still have their keys") {
     bench b;
     b.answers->next.emplace_back(
         pod_list({R"({"metadata":{"name":"one","namespace":"default"},"v":tru})",
@@ -251,7 +251,7 @@ TEST_CASE("list: who holds no object is not asked for older versions, and bad it
     failure f;
     CHECK(list(b, sink, f).items == 3);
     CHECK_FALSE(f);
-    CHECK(sink.asked == 2); // "b" and "c": it holds "a" then
+    CHECK(sink.asked == 2); // for "b" and "c": the sink holds "a" by then
     REQUIRE(sink.bad.size() == 2);
     CHECK(sink.bad[0].key == object_key("default", "one"));
     CHECK(sink.bad[1].key == object_key("default", "two"));
@@ -325,7 +325,7 @@ TEST_CASE("list: an item over 64 MiB is quarantined, the others arrive") {
     CHECK(sink.bad[0].key == object_key("default", "big"));
 }
 
-TEST_CASE("list and watch: a full pool fails the request, it is no fault of one object") {
+TEST_CASE("list and watch: a full pool fails the request, and no object is blamed") {
     informer::detail::pool_limits limits;
     limits.max_bytes = 64 * 1024;
     limits.first_chunk = 1024;
@@ -345,7 +345,7 @@ TEST_CASE("list and watch: a full pool fails the request, it is no fault of one 
     CHECK(f.message().starts_with("watch pods: decode"));
 }
 
-TEST_CASE("list: what has items is a list, whatever its kind is called") {
+TEST_CASE("list: an answer with items is a list, whatever its kind is called") {
     bench b;
     recorder sink;
     failure f;
@@ -366,7 +366,7 @@ TEST_CASE("list: what has items is a list, whatever its kind is called") {
     CHECK(f.message() == "list pods: the answer is no list but a FooCollection");
 }
 
-TEST_CASE("list: what is no list is refused") {
+TEST_CASE("list: an answer that is no list is refused") {
     bench b;
     recorder sink;
     failure f;
@@ -388,7 +388,7 @@ TEST_CASE("list: what is no list is refused") {
     CHECK(f.what().find("inside 200") != std::string::npos);
 }
 
-TEST_CASE("list: one without metadata has no version, and no other page") {
+TEST_CASE("list: a list without metadata has no version, and no further page") {
     bench b;
     for (const std::string metadata : {"", R"(,"metadata":{})", R"(,"metadata":null)"}) {
         b.answers->next.emplace_back(R"({"kind":"PodList","apiVersion":"v1")" + metadata + R"(,"items":[)" + pod("a") +
@@ -404,7 +404,7 @@ TEST_CASE("list: one without metadata has no version, and no other page") {
     }
 }
 
-TEST_CASE("list: refusals keep the server's words and are not asked again here") {
+TEST_CASE("list: refusals keep the server's words and are not retried here") {
     bench b;
     recorder sink;
     failure f;
@@ -423,7 +423,7 @@ TEST_CASE("list: refusals keep the server's words and are not asked again here")
     CHECK(sink.lines.empty()); // never opened
 }
 
-TEST_CASE("list: the sink may have seen enough") {
+TEST_CASE("list: a sink that has seen enough ends it without failure") {
     bench b;
     b.answers->next.push_back(reply().streamed({pod_list({pod("a")}).substr(0, 90)}, reply::stall));
     recorder sink;
@@ -433,9 +433,9 @@ TEST_CASE("list: the sink may have seen enough") {
     CHECK_FALSE(f);
 }
 
-// ---- 410 in all four places -----------------------------------------------------------------------------------------------
+// ---- 410 in all four places -----------------------------------------------------------------------------------------
 
-TEST_CASE("410: list, continue, opening a watch and ERROR event are gone") {
+TEST_CASE("410: it means gone for a list, for continue, for opening a watch and as an ERROR event") {
     bench b;
     recorder sink;
     failure f;

@@ -1,4 +1,4 @@
-// Watch streams with an event in them that cannot be told from the next ones.
+// Watch streams with an event that cannot be told apart from the next ones.
 #include "bench.hpp"
 #include "support/recording_sink.hpp"
 
@@ -17,7 +17,7 @@ std::string typed(const std::string& name, const std::string& version) {
 
 const std::string deleted = watch_event("DELETED", typed("b", "106"));
 
-/// `for_good`: the server says the same again, so that only a list helps.
+/// `for_good`: the server sends the same again, so that only a list helps.
 void follow(const std::string& broken, bool for_good) {
     CAPTURE(broken, for_good);
     bench b;

@@ -22,7 +22,7 @@ std::string sized(const std::string& name, const std::string& version, std::size
 
 } // namespace
 
-TEST_CASE("max_object: what is larger is quarantined in lists and watches, its old version stays, others go on") {
+TEST_CASE("max_object: a larger object is quarantined in lists and watches, its old version stays, others go on") {
     bench b;
     b.config.max_object = limit;
     b.api.emplace(b.rt, b.config);
@@ -73,7 +73,7 @@ TEST_CASE("max_object: what is larger is quarantined in lists and watches, its o
     b.until([&] { return ended; });
 }
 
-TEST_CASE("max_object: an answer that is larger is an error") {
+TEST_CASE("max_object: a larger answer to a verb is an error") {
     bench b;
     b.config.max_object = limit;
     b.api.emplace(b.rt, b.config);

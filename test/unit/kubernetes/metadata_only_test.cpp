@@ -56,7 +56,7 @@ TEST_CASE("metadata only: a watch asks for partial objects and gives them the ki
     CHECK(sink.objects.at(object_key("default", "a")).kind() == "Pod");
 }
 
-TEST_CASE("metadata only: of whole objects from a server that has no others the metadata is kept") {
+TEST_CASE("metadata only: if the server sends whole objects, only their metadata is kept") {
     bench b;
     b.answers->next.emplace_back(
         pod_list({R"({"metadata":{"name":"a","resourceVersion":"1","labels":{"l":"x"}},"spec":{"nodeName":"n"}})"}));
@@ -68,7 +68,7 @@ TEST_CASE("metadata only: of whole objects from a server that has no others the 
           R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","resourceVersion":"1","labels":{"l":"x"}}})");
 }
 
-TEST_CASE("metadata only: the client's own list") {
+TEST_CASE("metadata only: the client's own list drops everything else") {
     bench b;
     b.answers->next.emplace_back(pod_list({R"({"metadata":{"name":"a","resourceVersion":"1"},"spec":{}})"}));
     const auto page = b.run(b.api->list(pods(), "", list_options().metadata_only()));
@@ -76,7 +76,7 @@ TEST_CASE("metadata only: the client's own list") {
     CHECK_FALSE(page.items[0]["spec"].exists());
 }
 
-TEST_CASE("metadata only: without the option nothing is asked and nothing is changed") {
+TEST_CASE("metadata only: without the option partial objects are neither requested nor changed") {
     bench b;
     b.answers->next.emplace_back(pod_list({partial("a", "1")}));
     recorder sink;
@@ -86,7 +86,7 @@ TEST_CASE("metadata only: without the option nothing is asked and nothing is cha
     CHECK(sink.objects.at(object_key("default", "a")).kind() == "PartialObjectMetadata");
 }
 
-TEST_CASE("metadata only: the type is taken off however it is written, and off nothing else") {
+TEST_CASE("metadata only: the partial type is removed however it is written, and nothing else is") {
     using kubernetes::detail::without_partial_type;
     std::string scratch;
     CHECK(without_partial_type(

@@ -82,7 +82,7 @@ TEST_CASE("proxy: HTTP_PROXY is not taken from a CGI environment, HTTPS_PROXY is
     CHECK(chosen("https://h", {{"HTTPS_PROXY", "p"}, {"REQUEST_METHOD", "GET"}}) == "http://p:80");
 }
 
-TEST_CASE("proxy: a variable that cannot be used is an error that names it, where it would count") {
+TEST_CASE("proxy: a variable that cannot be used is an error that names it, unless it does not apply") {
     failure f;
     chosen("https://h", {{"HTTPS_PROXY", "ftp://me:s3cret@p"}}, f);
     CHECK(f == errc::bad_configuration);
@@ -207,7 +207,7 @@ TEST_CASE("kubeconfig: proxy-url is the cluster's proxy, and beats the environme
     CHECK(f == errc::bad_configuration);
     CHECK(f.message() ==
           "HTTPS_PROXY: 'ftp://other' is no proxy that can be used: the scheme must be http, https or socks5");
-    // what explains nothing about proxies has none
+    // an empty proxy-url means no proxy
     CHECK_FALSE(parsed(config_with("{server: 'https://h', proxy-url: ''}"), f).proxy);
     CHECK_FALSE(f);
 }
@@ -249,7 +249,7 @@ TEST_CASE("kubeconfig: loopback by way of a proxy is not loopback: credentials g
     }
 }
 
-TEST_CASE("kubeconfig: dropped credentials are warned of with the proxy of the environment that would read them") {
+TEST_CASE("kubeconfig: the warning about dropped credentials names the environment's proxy that would read them") {
     const temporary_folder dir;
     const auto load = [&](const std::string& server) {
         const auto file = dir.write("config", config_with("{server: '" + server + "'}", "{token: t0}"));
@@ -266,7 +266,7 @@ TEST_CASE("kubeconfig: dropped credentials are warned of with the proxy of the e
           std::vector<std::string>{
               "http://kube.example:1234 by way of the proxy http://p:3128 is not TLS: credentials are not sent"});
     for (const std::string here : {"http://127.0.0.1:1", "http://localhost:1", "http://[::1]:1"}) {
-        c = load(here); // which no proxy of the environment is for
+        c = load(here); // no proxy of the environment applies to loopback
         CHECK_FALSE(c.proxy);
         CHECK(c.credentials.token == "t0");
         CHECK(c.warnings.empty());

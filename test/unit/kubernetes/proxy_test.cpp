@@ -35,7 +35,7 @@ testing::api_server_options serving(bool tls) {
     return o;
 }
 
-/// A server, a proxy in front of it, and a client that knows the server by a name of which only the proxy knows the address.
+/// A server, a proxy in front of it, and a client that names the server localhost and reaches it by way of the proxy.
 class scene {
 public:
     scene(asio::any_io_executor ex, const std::string& scheme, bool tls, const std::string& login = "")
@@ -120,12 +120,12 @@ asio::awaitable<void> refused_by_the_proxy(bool tls) {
     CHECK(what.find("the proxy http://127.0.0.1:" + std::to_string(s.proxy.port()) +
                     " answered 407 Proxy Authentication Required") != std::string::npos);
     CHECK(status.last_error == errc::connect_failed);
-    for (const auto& line : s.proxy.asked()) // no list follows a watch-list that it refused
+    for (const auto& line : s.proxy.asked()) // no list follows a watch-list that the proxy refused
         CHECK((tls || line.find("sendInitialEvents=true") != std::string::npos));
     CHECK_FALSE(s.log.contains("s3cret"));
     CHECK_FALSE(s.log.contains("bWU6czNjcmV0"));
     CHECK(s.log.contains("by way of the proxy http://127.0.0.1:"));
-    s.proxy.demand("Basic bWU6czNjcmV0", "", ""); // somebody puts it right
+    s.proxy.demand("Basic bWU6czNjcmV0", "", ""); // from now on the proxy accepts the login
     co_await all.synced(10s);
     all.stop();
     group.stop();
@@ -138,7 +138,7 @@ asio::awaitable<void> in_clear() {
     scene s(ex, "http", false);
     s.config.credentials.token = "t0";
     s.api.emplace(s.rt, s.config);
-    CHECK(s.api->config().credentials.token.empty()); // a configuration that was made by hand, too
+    CHECK(s.api->config().credentials.token.empty()); // also in a configuration that was made by hand
     CHECK(s.log.contains("is not TLS: credentials are not sent"));
     co_await s.stop();
 }
@@ -151,10 +151,10 @@ TEST_CASE("an informer works by way of a proxy, and survives its restart") {
     run_test(informed("socks5", true));
     run_test(informed("socks5", false));
 }
-TEST_CASE("an informer that is refused by the proxy tells so and tries again") {
+TEST_CASE("an informer that the proxy refuses says so and tries again") {
     run_test(refused_by_the_proxy(true));
     run_test(refused_by_the_proxy(false));
 }
-TEST_CASE("client: loopback by way of a proxy is told nobody's credentials in clear") {
+TEST_CASE("client: no credentials are sent in clear text to loopback by way of a proxy") {
     run_test(in_clear());
 }

@@ -1,4 +1,4 @@
-// A cluster by way of a proxy that is spoken to by TLS, as kubeconfig and environment name it.
+// A cluster by way of a TLS proxy that the kubeconfig or the environment names.
 #include "support/http_proxy.hpp"
 #include "support/log_capture.hpp"
 #include "support/run.hpp"
@@ -42,7 +42,7 @@ testing::api_server_options serving(bool tls) {
     return o;
 }
 
-/// Who has signed for the proxy, and stands among the system's roots; nobody of the cluster's.
+/// The CA that signed the proxy's certificate: it is among the system's roots, and is not the cluster's CA.
 const testing::certificate_authority& corporate() {
     static const testing::certificate_authority ca("corporate CA");
     return ca;
@@ -53,7 +53,8 @@ const testing::key_pair& proxy_pair() {
     return pair;
 }
 
-/// A server, a proxy in front of it, TLS in front of that, and a client that knows all of it from a kubeconfig and the environment.
+/// A server, a proxy in front of it, TLS in front of that, and a client that knows all of it from a kubeconfig and the
+/// environment.
 class scene {
 public:
     enum class from { kubeconfig, environment };
@@ -63,7 +64,7 @@ public:
         server.start();
         proxy.demand("Basic bWU6czNjcmV0", "", "");
         const std::string url = "https://me:s3cret@localhost:" + std::to_string(front.port());
-        // By a name that only the proxy knows.
+        // The server has a name that only the proxy can resolve.
         std::string cluster =
             "{server: '" + std::string(tls ? "https" : "http") + "://api.test:" + std::to_string(server.port()) + "'";
         if (tls)
@@ -108,7 +109,7 @@ asio::awaitable<void> make(scene* s, std::string name) {
 asio::awaitable<void> informed(bool tls, scene::from where) {
     const auto ex = co_await asio::this_coro::executor;
     scene s(ex, tls, where);
-    constexpr int many = 200; // 2 MB: a list of many records
+    constexpr int many = 200; // 2 MB: a list of many TLS records
     for (int i = 0; i < many; ++i) co_await make(&s, "a" + std::to_string(i));
     CHECK(s.front.accepted() == 1);
     const auto fast = informer_options().backoff(backoff_options().initial(1ms).cap(20ms));
@@ -127,7 +128,7 @@ asio::awaitable<void> informed(bool tls, scene::from where) {
         const bool ok = co_await eventually(it_came);
         REQUIRE(ok);
     }
-    CHECK(s.front.accepted() <= connections + 1); // one watch for all of it, and the creates share one
+    CHECK(s.front.accepted() <= connections + 1); // one watch for all events; the creates share a connection
     CHECK_FALSE(all.status().last_error);
 
     s.front.cut_all();
@@ -173,6 +174,6 @@ TEST_CASE("an informer works by way of a TLS proxy of the kubeconfig or the envi
     run_test(informed(false, scene::from::kubeconfig));
     run_test(informed(false, scene::from::environment));
 }
-TEST_CASE("a TLS proxy that nobody we trust has signed for is told nothing, and the informer tells why") {
+TEST_CASE("a TLS proxy whose certificate is not trusted is told nothing, and the informer says why") {
     run_test(not_trusted());
 }

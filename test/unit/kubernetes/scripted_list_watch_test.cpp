@@ -1,4 +1,4 @@
-// What tests of others rest on: the scripted source behaves as the real one.
+// Other tests rely on this: the scripted source behaves like the real one.
 #include "bench.hpp"
 
 #include <informer/detail/async.hpp>
@@ -11,7 +11,7 @@ using namespace kubernetes_test;
 
 namespace {
 
-/// A sink that is behind, for as long as nobody gives it up.
+/// A sink that is behind until its `ready` is cancelled.
 class behind final : public object_sink {
 public:
     explicit behind(asio::any_io_executor executor) : room_(std::move(executor)) {}
@@ -46,7 +46,7 @@ asio::awaitable<void> watch_into(list_watch* from, object_sink* to, failure* f, 
 
 } // namespace
 
-TEST_CASE("a list whose sink has seen enough ends without failure, scripted as real") {
+TEST_CASE("a list whose sink has seen enough ends without failure, scripted or real") {
     bench b;
     testing::scripted_list_watch scripted(b.io.get_executor(), pods());
     scripted.on_list(testing::list_script().items({pod("a"), pod("b")}).version("100").slice(1));
@@ -62,7 +62,7 @@ TEST_CASE("a list whose sink has seen enough ends without failure, scripted as r
     }
 }
 
-TEST_CASE("two that wait for one scripted source are both answered, in their order") {
+TEST_CASE("two callers that wait for one scripted source are both answered, in their order") {
     bench b;
     testing::scripted_list_watch scripted(b.io.get_executor(), pods());
     recorder sinks[2];
@@ -90,7 +90,7 @@ TEST_CASE("two that wait for one scripted source are both answered, in their ord
     CHECK(scripted.under_way() == 0);
 }
 
-TEST_CASE("a list or watch that is cancelled while its sink is behind says so, scripted as real") {
+TEST_CASE("a list or watch that is cancelled while its sink is behind says so, scripted or real") {
     for (const auto verb : {list_into, watch_into}) {
         bench b;
         testing::scripted_list_watch scripted(b.io.get_executor(), pods());
@@ -116,7 +116,7 @@ TEST_CASE("a list or watch that is cancelled while its sink is behind says so, s
     }
 }
 
-TEST_CASE("an object without a name is quarantined, and a full pool ends the request, scripted as real") {
+TEST_CASE("an object without a name is quarantined, and a full pool ends the request, scripted or real") {
     const std::string nameless = R"({"metadata":{"namespace":"default","resourceVersion":"7"}})";
     const auto small = [] {
         informer::detail::pool_limits limits;

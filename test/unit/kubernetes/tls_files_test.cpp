@@ -31,7 +31,7 @@ void write_pair(const temporary_folder& dir, const key_pair& p) {
     dir.write("me.key", p.key_pem);
 }
 
-/// By a kubeconfig that names files.
+/// The configuration of a kubeconfig that names files.
 client_config config_of(const temporary_folder& dir) {
     const std::string file =
         dir.write("config", "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
@@ -44,7 +44,7 @@ client_config config_of(const temporary_folder& dir) {
     return c;
 }
 
-/// Who the server takes us for; what went wrong where it answers nothing.
+/// The user that the server takes us for, or the error if it does not answer.
 std::string seen_as(bench& b) {
     b.answers->next.emplace_back(pod("a"));
     failure f;
@@ -82,7 +82,7 @@ TEST_CASE("client: certificates on disk are read again every minute, what cannot
     CHECK(complaints() == 2);
     CHECK(b.log.count(dir.path("ca.crt") + ": holds no PEM") == 1);
     std::filesystem::remove(dir.path("ca.crt"));
-    REQUIRE(::mkfifo(dir.path("ca.crt").c_str(), 0600) == 0); // nobody writes to it, and nobody waits
+    REQUIRE(::mkfifo(dir.path("ca.crt").c_str(), 0600) == 0); // a pipe without a writer is not waited for
     b.clock->advance(1min);
     CHECK(seen_as(b) == "bob");
     std::filesystem::remove(dir.path("ca.crt"));
@@ -92,7 +92,7 @@ TEST_CASE("client: certificates on disk are read again every minute, what cannot
     CHECK(b.answers->requests.back().connection == 2);
 }
 
-TEST_CASE("client: after a certificate was refused the files are looked at before the next request") {
+TEST_CASE("client: after a certificate was refused the files are read again before the next request") {
     const certificate_authority old, fresh;
     const key_pair alice = fresh.client("alice", {}), bob = fresh.client("bob", {});
     const temporary_folder dir;
@@ -112,7 +112,7 @@ TEST_CASE("client: after a certificate was refused the files are looked at befor
     CHECK(seen_as(b) == "bob");
 }
 
-TEST_CASE("client: a certificate, key or CA of a file that cannot be used is told with the file") {
+TEST_CASE("client: an error about a certificate, key or CA that cannot be used names its file") {
     const certificate_authority ca;
     const key_pair alice = ca.client("alice", {}), bob = ca.client("bob", {});
     const temporary_folder dir;

@@ -1,4 +1,5 @@
-// Informers of what real servers serve without resource versions, or without a watch: OpenShift's projects, metrics-server, Antrea.
+// Informers of resources that real servers serve without resource versions or without a watch: OpenShift's projects,
+// metrics-server, Antrea.
 #include "bench.hpp"
 
 #include <informer/cache/shared_informer.hpp>
@@ -39,7 +40,7 @@ struct scene {
     void start() {
         asio::co_spawn(b.io, here.run(), [this](std::exception_ptr) { ended = true; });
     }
-    /// What was told: "+a" added, "~a" updated, "-a" deleted, "!" behind initial ones; "*5" is a sync mark at 5.
+    /// The events so far: "+a" added, "~a" updated, "-a" deleted, "!" behind initial ones; "*5" is a sync mark at 5.
     std::string told() {
         std::vector<std::string> all;
         while (auto e = events.try_next()) {
@@ -53,7 +54,7 @@ struct scene {
     }
     const std::string& line(std::size_t i) const { return b.answers->lines.at(i); }
     std::deque<reply>& next() { return b.answers->next; }
-    /// Of a wait that has ended by now.
+    /// How a `wait_until` that begins now ends after `passes`.
     error_code end_of_wait(const std::string& version, std::chrono::seconds passes = 0s) {
         std::optional<error_code> end;
         asio::co_spawn(b.io, here.wait_until(resource_version(version), 1s), [&](std::exception_ptr e) {
@@ -85,7 +86,7 @@ TEST_CASE(
         return object_of(projects, name, version);
     };
     scene s(projects);
-    s.next().push_back(reply().streamed({}, reply::stall)); // it takes no notice of sendInitialEvents, and has no news
+    s.next().push_back(reply().streamed({}, reply::stall)); // the server ignores sendInitialEvents, and sends no event
     s.start();
     s.b.until([&] { return s.here.status().last_contact != std::chrono::system_clock::time_point(); });
     s.next().emplace_back(list_of(projects, no_version, {project("a", "10"), project("b", "9")}));
@@ -111,7 +112,7 @@ TEST_CASE(
     CHECK_FALSE(s.end_of_wait("13"));
     CHECK(s.end_of_wait("14", 1s) == errc::deadline_exceeded);
 
-    // What happens while there is no watch the next list tells.
+    // The next list shows what happened while there was no watch.
     s.next().emplace_back(list_of(projects, no_version, {project("a", "12"), project("d", "15")}));
     s.next().push_back(reply().streamed(
         {watch_event("ADDED", project("a", "12")), watch_event("ADDED", project("d", "15"))}, reply::stall));
@@ -127,7 +128,7 @@ TEST_CASE(
     CHECK_FALSE(s.end_of_wait("15"));
 }
 
-TEST_CASE("a resource that can be listed and not watched is listed again and again, at the pace of the back-off") {
+TEST_CASE("a resource that can be listed but not watched is listed again and again, at the pace of the back-off") {
     const api_resource metrics("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", false);
     const auto node = [&](const std::string& name, const std::string& cpu) {
         return object_of(metrics, name, "", R"(,"usage":{"cpu":")" + cpu + "\"}");
@@ -178,7 +179,7 @@ TEST_CASE("a resource that can be listed and not watched is listed again and aga
 }
 
 TEST_CASE(
-    "an end of the initial events without a resource version is one, and other bookmarks without one are nothing") {
+    "a bookmark without a resource version can end the initial events; other bookmarks without a version are ignored") {
     const api_resource groups("controlplane.antrea.io", "v1beta2", "addressgroups", "AddressGroup", false);
     const auto group = [&](const std::string& name) { return object_of(groups, name, ""); };
     const std::string bare = R"({"kind":"AddressGroup","apiVersion":"controlplane.antrea.io/v1beta2","metadata":{)";

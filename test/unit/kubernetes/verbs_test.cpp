@@ -37,7 +37,7 @@ client with(bench& b, const std::function<void(client_config&)>& change) {
 
 } // namespace
 
-TEST_CASE("client: where there is nothing to say no verb needs options") {
+TEST_CASE("client: no verb needs options") {
     bench b;
     const json::value o = json::parse(pod("a"));
     for (int i = 0; i < 4; ++i) b.answers->next.emplace_back(pod("a"));
@@ -55,7 +55,7 @@ TEST_CASE("client: where there is nothing to say no verb needs options") {
                                     "DELETE " + one, "GET /api/v1/pods", "GET /readyz"});
 }
 
-// ---- subresources -------------------------------------------------------------------------------------------------------
+// ---- subresources ---------------------------------------------------------------------------------------------------
 
 TEST_CASE("client: a subresource answers with an object of its own kind") {
     bench b;
@@ -116,7 +116,7 @@ TEST_CASE("client: a subresource that no path can hold is refused before anythin
     CHECK(b.answers->lines.empty());
 }
 
-// ---- apply --------------------------------------------------------------------------------------------------------------
+// ---- apply ----------------------------------------------------------------------------------------------------------
 
 TEST_CASE("client: apply says what the object is, who applies, and whether by force") {
     bench b;
@@ -144,10 +144,10 @@ TEST_CASE("client: apply says what the object is, who applies, and whether by fo
     CHECK_THROWS_AS(b.run(b.api->apply(deployments(), json::value(nullptr), write_options())), error);
 }
 
-TEST_CASE("client: what an apply says is the same for who reads it as YAML") {
+TEST_CASE("client: the body of an apply reads the same as JSON and as YAML") {
     bench b;
     failure f;
-    // What YAML refuses or takes for a line break; then its neighbours, and what only looks like it.
+    // Characters that YAML refuses or takes for line breaks; then their neighbours, and text that only looks like them.
     const std::string special = "\x7f\u0080\u0085\u009f\u2028\u2029\ufffe\uffff",
                       plain = "~\u00a0\u00c2\u2027\u202a\ufffd\U0001f600\U0001ffff/\\u2028";
     json::value o = json::parse(pod("a"));
@@ -191,7 +191,7 @@ TEST_CASE("client: the conflicts of an apply name fields and managers") {
     CHECK(field_conflicts(failure(errc::conflict, "x")).empty());
 }
 
-TEST_CASE("client: an apply may conflict in as many fields as its refusal holds") {
+TEST_CASE("client: the conflicts of an apply are as many as its refusal holds") {
     bench b;
     failure f;
     for (const std::size_t n : {std::size_t(150), std::size_t(1500)}) {
@@ -208,7 +208,7 @@ TEST_CASE("client: an apply may conflict in as many fields as its refusal holds"
         REQUIRE(found.size() == n);
         CHECK(found.back().field == ".data.key-" + std::to_string(n - 1));
     }
-    // 256 KiB that say nothing take no more memory than that.
+    // Of 256 KiB of empty causes only 4,096 are kept: they must not take more memory than the text did.
     std::string empty = R"({"kind":"Status","code":409,"reason":"Conflict","details":{"causes":[{})";
     for (int i = 0; i < 80'000; ++i) empty += ",{}";
     b.answers->next.emplace_back(409, empty + "]}}");
@@ -217,9 +217,9 @@ TEST_CASE("client: an apply may conflict in as many fields as its refusal holds"
     CHECK(f.status()->causes.size() == 4096);
 }
 
-// ---- delete -------------------------------------------------------------------------------------------------------------
+// ---- delete ---------------------------------------------------------------------------------------------------------
 
-TEST_CASE("client: a delete may be dry") {
+TEST_CASE("client: a delete may be a dry run") {
     bench b;
     failure f;
     b.answers->next.emplace_back(pod("a"));
@@ -228,7 +228,7 @@ TEST_CASE("client: a delete may be dry") {
     CHECK(json::parse(last(b).body) == json::parse(R"({"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]})"));
 }
 
-TEST_CASE("client: a collection is deleted by selectors, and its answer is of no interest") {
+TEST_CASE("client: a collection is deleted by selectors, and the body of the answer is ignored") {
     bench b;
     failure f;
     const auto remove = [&](const std::string& name_space) {
@@ -244,7 +244,7 @@ TEST_CASE("client: a collection is deleted by selectors, and its answer is of no
                 "/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName%3Dn&labelSelector=app%3Dweb%2Cx%21%3Dy"});
     CHECK(json::parse(last(b).body) ==
           json::parse(R"({"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"})"));
-    // Longer than anybody wants to keep, and cut: what was asked was done all the same.
+    // An answer too long to keep, and one that is cut: the collection was deleted all the same.
     b.answers->next.push_back(reply("").streamed({std::string(std::size_t(3) << 20, ' ')}));
     remove("default");
     CHECK_FALSE(f);
@@ -256,16 +256,16 @@ TEST_CASE("client: a collection is deleted by selectors, and its answer is of no
     CHECK(f == errc::forbidden);
     CHECK(f.message() == "delete all pods in default");
     const auto sent = b.answers->lines.size();
-    remove(""); // no server does that
+    remove(""); // no server deletes in all namespaces
     CHECK(f == errc::bad_request);
     CHECK_THROWS_AS(b.run(b.api->remove_collection(pods(), "", list_options(), delete_options())), error);
     CHECK(b.answers->lines.size() == sent);
 }
 
-TEST_CASE("client: a collection that is in no namespace is not deleted in one") {
+TEST_CASE("client: deleting a cluster-scoped collection in a namespace is refused") {
     bench b;
     failure f;
-    // The path has no place for it: all nodes would go.
+    // The path has no place for the namespace: all nodes would be deleted.
     b.run(b.api->remove_collection(nodes(), "it-42", list_options(), delete_options(), f));
     CHECK(f == errc::bad_request);
     CHECK(f.message() == "delete all nodes in it-42: nodes are in no namespace");
@@ -277,7 +277,7 @@ TEST_CASE("client: a collection that is in no namespace is not deleted in one") 
     CHECK(b.answers->lines == lines{"DELETE /api/v1/nodes"});
 }
 
-// ---- time limits --------------------------------------------------------------------------------------------------------
+// ---- time limits ----------------------------------------------------------------------------------------------------
 
 TEST_CASE("client: no wait begins that would end after the time limit") {
     bench b;
@@ -297,7 +297,7 @@ TEST_CASE("client: no wait begins that would end after the time limit") {
     CHECK(b.slept == std::vector<std::chrono::nanoseconds>{3s});
 }
 
-TEST_CASE("client: a time limit of for ever is for ever") {
+TEST_CASE("client: a time limit of milliseconds::max() never passes") {
     bench b;
     failure f;
     auto patient = with(b, [](client_config& c) { c.time_limit = std::chrono::milliseconds::max(); });
@@ -308,7 +308,7 @@ TEST_CASE("client: a time limit of for ever is for ever") {
     CHECK(b.slept == std::vector<std::chrono::nanoseconds>{3s, 3s});
 }
 
-TEST_CASE("client: an attempt that is under way when the time is up is an error that says so") {
+TEST_CASE("client: an attempt that is under way when the time limit passes ends with an error that says so") {
     bench b;
     failure f;
     b.answers->next.push_back(reply("").streamed({"{"}, reply::stall));
@@ -318,9 +318,9 @@ TEST_CASE("client: an attempt that is under way when the time is up is an error 
     CHECK(b.answers->lines.size() == 1);
 }
 
-// ---- warnings -----------------------------------------------------------------------------------------------------------
+// ---- warnings -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("client: a warning handler is told every warning, and what was asked") {
+TEST_CASE("client: a warning handler gets every warning, and what was requested") {
     bench b;
     failure f;
     std::vector<server_warning> told;
@@ -343,7 +343,7 @@ TEST_CASE("client: a warning handler is told every warning, and what was asked")
     CHECK(b.log.count(log_level::warning) == 0);
 }
 
-TEST_CASE("client: a warning comes with a refusal, too; a handler that throws harms nothing") {
+TEST_CASE("client: warnings of a refusal are delivered, too; a handler that throws does no harm") {
     bench b;
     failure f;
     int told = 0;
@@ -361,7 +361,7 @@ TEST_CASE("client: a warning comes with a refusal, too; a handler that throws ha
     CHECK(b.log.count("the handler of the server's warnings threw: no") == 1);
 }
 
-TEST_CASE("client: the log of warnings has an end") {
+TEST_CASE("client: the number of warnings that are logged is limited") {
     bench b;
     failure f;
     for (int i = 0; i < 1200; ++i) {
@@ -374,7 +374,7 @@ TEST_CASE("client: the log of warnings has an end") {
     CHECK(b.log.count("no more of the server's warnings are logged") == 1);
 }
 
-TEST_CASE("warnings: what is no warning ends the line, and nothing of it is lost before") {
+TEST_CASE("warnings: the first invalid warning ends the line, and those before it are kept") {
     const auto texts = [](std::string_view line) {
         std::vector<std::string> out;
         for (const auto& w : informer::kubernetes::detail::parse_warnings(line)) out.push_back(w.text);

@@ -27,7 +27,7 @@ TEST_CASE("watch: events and bookmarks arrive in order, a clean end is no failur
                               "deleted default/a 6", "bookmark 7 end", "bookmark 8"});
 }
 
-TEST_CASE("watch: split at every byte it is the same") {
+TEST_CASE("watch: wherever the stream is split, the result is the same") {
     const std::string all = watch_event("ADDED", pod("a", "1")) + bookmark("5") + watch_event("DELETED", pod("a", "6"));
     for (std::size_t cut = 1; cut < all.size(); cut += 3) {
         bench b;
@@ -58,7 +58,7 @@ TEST_CASE("watch: members in the other order and no line ends are fine") {
     CHECK(sink.lines == lines{"opened", "added default/a 1", "added default/b 2"});
 }
 
-TEST_CASE("watch: cut at every byte nothing is half, and the connection is lost") {
+TEST_CASE("watch: wherever the stream is cut, no event is delivered in part, and the connection is lost") {
     const std::string first = watch_event("ADDED", pod("a", "1")), all = first + watch_event("ADDED", pod("b", "2"));
     for (std::size_t cut = 0; cut < all.size(); cut += 5) {
         bench b;
@@ -114,7 +114,7 @@ TEST_CASE("watch: bad events are quarantined and the stream goes on") {
     CHECK(sink.bad[5].why.message() == "watch pods: event 5 has the unknown type 'MOVED'");
 }
 
-TEST_CASE("watch: what is parsed in one step is small, or cannot be read") {
+TEST_CASE("watch: what is parsed in one step is refused if it is large") {
     bench b;
     const std::string filler(300'000, 'x'), status = R"({"kind":"Status","code":410,"reason":"Expired","message":")";
     b.answers->next.push_back(
@@ -133,7 +133,7 @@ TEST_CASE("watch: what is parsed in one step is small, or cannot be read") {
           "watch pods: an error that is no Status: " + status + std::string(256 - status.size(), 'x') + "…");
 }
 
-TEST_CASE("watch: a bookmark without a version is no bad object, and ends the initial events where it says so") {
+TEST_CASE("watch: a bookmark without a version is no bad object, and ends the initial events if it says so") {
     bench b;
     const std::string end = R"("annotations":{"k8s.io/initial-events-end":"true"})";
     b.answers->next.push_back(reply().streamed(
@@ -149,7 +149,7 @@ TEST_CASE("watch: a bookmark without a version is no bad object, and ends the in
     CHECK(sink.lines == lines{"opened", "bookmark  end", "bookmark 7"});
 }
 
-TEST_CASE("watch: an answer that is no watch event ends it, and is no sign of a server") {
+TEST_CASE("watch: an answer that is no watch event ends it as a bad response") {
     for (const std::string answer : {R"({"error":"login"})", R"({"kind":"PodList","apiVersion":"v1","items":[]})"}) {
         bench b;
         b.answers->next.push_back(reply().streamed({answer}));
@@ -224,7 +224,7 @@ TEST_CASE("watch: a refusal to open keeps the server's words") {
     CHECK(sink.lines.empty());
 }
 
-TEST_CASE("list and watch: a refusal whose words do not end is told all the same, and soon") {
+TEST_CASE("list and watch: a refusal whose text never ends is reported all the same, and soon") {
     bench b;
     b.config.time.body_idle(100ms);
     b.api.emplace(b.rt, b.config);
@@ -278,7 +278,7 @@ TEST_CASE("watch: the sink ends it, and cancellation ends it at once") {
     CHECK(f == errc::cancelled);
 }
 
-TEST_CASE("watch: a bearer token is sent, and never said") {
+TEST_CASE("watch: a bearer token is sent, and never shown") {
     kubernetes::credentials who;
     who.token = "s3cret-token-of-some-length";
     bench b(who);
@@ -292,7 +292,7 @@ TEST_CASE("watch: a bearer token is sent, and never said") {
     CHECK_FALSE(b.log.contains("s3cret"));
 }
 
-TEST_CASE("watch: one may outlive its time by 15 s, however little it says, and one without a time has no end") {
+TEST_CASE("watch: it may outlast its time-out by 15 s, however little it sends; without a time-out it has no end") {
     const auto t = kubernetes::detail::watch_times(http::timeouts(), 300s);
     CHECK(t.request_ == 315s);
     CHECK(t.body_idle_ == 0s);
@@ -303,7 +303,7 @@ TEST_CASE("watch: one may outlive its time by 15 s, however little it says, and 
     CHECK(kubernetes::detail::watch_times(http::timeouts(), std::chrono::seconds::max()).request_ > 24h * 365 * 1000);
 }
 
-TEST_CASE("watch: one that outlives its time by 15 s is given up", "[.slow]") {
+TEST_CASE("watch: one that outlasts its time-out by 15 s is given up", "[.slow]") {
     bench b;
     b.answers->next.push_back(reply().streamed({watch_event("ADDED", pod("a", "1"))}, reply::stall));
     recorder sink;

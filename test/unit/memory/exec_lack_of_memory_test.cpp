@@ -1,4 +1,5 @@
-// Exec plugins where the system refuses memory: the request fails, no process and no descriptor is left, and others are run all the same.
+// Exec plugins when the system refuses memory: the request fails, no process and no descriptor is left, and other
+// plugins still run.
 #include "refusal.hpp"
 #include "support/system_calls.hpp"
 #include "support/temporary_folder.hpp"
@@ -45,7 +46,7 @@ std::size_t descriptors() {
     return n;
 }
 
-/// Takes nobody's end away: what has ended and is not reaped is a child still.
+/// Reaps no process: one that has ended but was not reaped still counts as a child.
 bool childless() {
     siginfo_t about{};
     return ::waitid(P_ALL, 0, &about, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
@@ -74,13 +75,13 @@ void ask(asio::io_context& io, kubernetes::client& c, const object_key& key, out
 
 } // namespace
 
-TEST_CASE("without memory a run of an exec plugin fails, and leaves nothing behind", "[memory]") {
+TEST_CASE("without memory a run of an exec plugin fails and leaves nothing behind", "[memory]") {
     informer::testing::need_pidfd_open();
     const informer::testing::temporary_folder folder;
     const std::string answer = folder.write(
         "answer", R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"t"}})");
     kubernetes::client_config config;
-    config.server = "http://127.0.0.1:1"; // nobody is there
+    config.server = "http://127.0.0.1:1"; // no server is there
     config.credentials.exec.command = folder.write("plugin", "#!/bin/sh\nexec cat " + answer + "\n");
     REQUIRE(::chmod(config.credentials.exec.command.c_str(), 0700) == 0);
     const object_key key("default", "a");
@@ -95,7 +96,7 @@ TEST_CASE("without memory a run of an exec plugin fails, and leaves nothing behi
             try {
                 const lack l(r);
                 run_until(io, [&] { return first.over; });
-            } catch (const std::bad_alloc&) { // what an asynchronous operation lacks as it begins
+            } catch (const std::bad_alloc&) { // an asynchronous operation lacked memory as it began
                 first.refused = true;
             }
             REQUIRE((first.over || first.refused));

@@ -1,4 +1,5 @@
-// The client and the server where the system refuses memory: nothing ends the program, and what was refused once works the next time.
+// The client and the server when the system refuses memory: the program goes on, and what failed once works the next
+// time.
 #include "refusal.hpp"
 
 #include "http/pool.hpp"
@@ -40,7 +41,7 @@ using tcp = asio::ip::tcp;
 
 namespace {
 
-/// Runs what is there to run until `done`; false when that takes too long.
+/// Runs handlers until `done`; false if that takes too long.
 bool run_until(asio::io_context& io, const std::function<bool()>& done) {
     const auto end = std::chrono::steady_clock::now() + 10s;
     while (!done() && std::chrono::steady_clock::now() < end) {
@@ -57,7 +58,7 @@ std::unique_ptr<http::detail::connection> connection_of(const http::detail::pool
     return c;
 }
 
-/// A server that has answered a request with this and closed the connection.
+/// A request to a server that answered it with `answer` and closed the connection.
 class answered {
 public:
     answered(asio::io_context& io, std::string_view answer)
@@ -97,7 +98,7 @@ private:
 struct outcome {
     failure f;
     bool refused = false, over = false;
-    bool throwing = false; ///< a co_await of the caller who is cancelled would throw, as before
+    bool throwing = false; ///< the caller's coroutine still throws at a co_await once it is cancelled
 };
 
 asio::awaitable<void> read(http::response* r, outcome* o) {
@@ -136,7 +137,7 @@ int open_descriptors() {
     return n;
 }
 
-/// What a peer of the server sees. Asks for nothing of what may be refused once it is made.
+/// What a peer of the server sees. Once constructed, it needs none of the memory that may be refused.
 class peer {
 public:
     peer(asio::io_context& io, std::uint16_t port) : socket_(io) {
@@ -146,7 +147,7 @@ public:
         asio::write(socket_, asio::buffer(request), refused_);
         socket_.non_blocking(true);
     }
-    /// Yes once the beginning of the answer is there.
+    /// True once the beginning of the answer is there.
     bool answered() {
         std::array<char, 12> begin{};
         error_code ec;
@@ -188,7 +189,7 @@ TEST_CASE("giving up a response takes no memory", "[memory]") {
     CHECK(o.f == errc::cancelled);
 }
 
-TEST_CASE("without memory reading a body that breaks off fails, whatever it lacks", "[memory]") {
+TEST_CASE("reading a body that breaks off fails wherever it lacks memory", "[memory]") {
     for_every_request([](const refusal& r) {
         asio::io_context io(1);
         answered a(io, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun");
@@ -206,7 +207,7 @@ TEST_CASE("without memory reading a body that breaks off fails, whatever it lack
     });
 }
 
-TEST_CASE("without memory a request fails or throws, whatever it lacks, and leaves its caller's cancellation as it was",
+TEST_CASE("wherever a request lacks memory, it fails or throws, and leaves its caller's cancellation as it was",
           "[memory]") {
     const int before = open_descriptors();
     for_every_request([](const refusal& r) {
@@ -221,7 +222,7 @@ TEST_CASE("without memory a request fails or throws, whatever it lacks, and leav
         try {
             const lack l(r);
             run_until(io, [&] { return o.over; });
-        } catch (const std::bad_alloc&) { // what an asynchronous operation lacks as it begins
+        } catch (const std::bad_alloc&) { // an asynchronous operation lacked memory as it began
             return;
         }
         REQUIRE(o.over);
@@ -232,7 +233,7 @@ TEST_CASE("without memory a request fails or throws, whatever it lacks, and leav
     CHECK(open_descriptors() == before);
 }
 
-TEST_CASE("a look-up whose outcome gets lost for lack of memory is made again, for all who wait for it", "[memory]") {
+TEST_CASE("a look-up whose result is lost for lack of memory is repeated for all that wait for it", "[memory]") {
     http_test::held_look_ups names;
     asio::io_context io(1);
     http::endpoint nobody;
@@ -243,7 +244,7 @@ TEST_CASE("a look-up whose outcome gets lost for lack of memory is made again, f
     std::array<outcome, 3> all;
     for (outcome& o : all) asio::co_spawn(io, send(&c, &o), asio::detached);
     REQUIRE(run_until(io, [&] { return names.begun() == 1; }));
-    io.poll(); // now they all wait, and the next that asks for memory is Asio, for what was found
+    io.poll(); // now all of them wait, and Asio asks for memory next, for the result
     bool lost = false;
     refusal r;
     r.once = true;
@@ -263,8 +264,7 @@ TEST_CASE("a look-up whose outcome gets lost for lack of memory is made again, f
     run_until(io, [&] { return io.stopped(); });
 }
 
-TEST_CASE("without memory the server loses what it was asked and no more: it goes on accepting, and no connection is "
-          "left behind",
+TEST_CASE("without memory the server loses the request and no more: it goes on accepting and keeps no dead connection",
           "[memory]") {
     for_every_request([](const refusal& r) {
         asio::io_context io(1);
@@ -274,7 +274,7 @@ TEST_CASE("without memory the server loses what it was asked and no more: it goe
         s.listen(f);
         REQUIRE_FALSE(f);
         {
-            peer before(io, s.port()); // what an io_context makes once is there
+            peer before(io, s.port()); // makes the io_context allocate what it needs only once
             REQUIRE(run_until(io, [&] { return before.answered(); }));
         }
         REQUIRE(run_until(io, [&] { return s.connections() == 0; }));
@@ -283,7 +283,7 @@ TEST_CASE("without memory the server loses what it was asked and no more: it goe
             REQUIRE_FALSE(first.refused());
             {
                 const lack l(r);
-                for (int i = 0; i < 30; ++i) { // what comes by loopback is there
+                for (int i = 0; i < 30; ++i) { // what comes by loopback has arrived already
                     io.restart();
                     io.poll();
                 }
@@ -300,7 +300,7 @@ TEST_CASE("without memory the server loses what it was asked and no more: it goe
     });
 }
 
-TEST_CASE("without memory to begin accepting the server does not listen, and says so; it can be told to again",
+TEST_CASE("a server without memory to begin accepting does not listen, and says so; it can be told to listen again",
           "[memory]") {
     for_every_request([](const refusal& r) {
         asio::io_context io(1);
@@ -329,8 +329,7 @@ TEST_CASE("without memory to begin accepting the server does not listen, and say
     });
 }
 
-TEST_CASE("without memory a list and watch forgets what it has learnt about its server, and learns it again",
-          "[memory]") {
+TEST_CASE("without memory a list_watch forgets what it has learnt about its server, and learns it again", "[memory]") {
     asio::io_context io(1);
     failure f;
     kubernetes::client_config config;

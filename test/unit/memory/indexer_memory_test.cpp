@@ -1,4 +1,4 @@
-// The indexer where the system refuses memory amid a write: what was published is found again, and nothing is hidden.
+// The indexer when the system refuses memory amid a write: what was published is restored, and no object is hidden.
 #include "cache/object_map.hpp"
 #include "refusal.hpp"
 
@@ -34,7 +34,7 @@ std::vector<std::string> texts(const std::vector<object>& objects) {
     return all;
 }
 
-/// By all ways that there are.
+/// Reads in all the ways that there are.
 std::vector<std::vector<std::string>> read(const cache_snapshot& s) {
     std::vector<std::vector<std::string>> all{texts(s.list())};
     for (int i = 0; i < spaces; ++i) all.push_back(texts(s.list_namespace("space-" + std::to_string(i))));
@@ -45,7 +45,7 @@ std::vector<std::vector<std::string>> read(const cache_snapshot& s) {
 
 } // namespace
 
-TEST_CASE("indexer: where memory ends amid a write, revert takes all of it back", "[memory]") {
+TEST_CASE("indexer: when memory runs out amid a write, revert takes all of it back", "[memory]") {
     std::vector<object> first, second;
     for (int i = 0; i < spaces; ++i) {
         first.push_back(in_space(i, "one"));
@@ -97,7 +97,7 @@ TEST_CASE("indexer: where memory ends amid a write, revert takes all of it back"
     }
 }
 
-TEST_CASE("indexer: what memory sufficed for at the second attempt is found in its namespace", "[memory]") {
+TEST_CASE("indexer: objects that could be put only at the second attempt are found in their namespaces", "[memory]") {
     std::vector<object> all;
     for (int i = 0; i < spaces; ++i) all.push_back(in_space(i, "one"));
     for_every_request([&](const refusal& r) {

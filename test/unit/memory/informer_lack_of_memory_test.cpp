@@ -1,5 +1,5 @@
-// Informers and their subscriptions where the system refuses memory, at each place where it is asked for any: what was told is not lost, and
-// who waits is told of the end.
+// Informers and their subscriptions when the system refuses memory, at each place that asks for some: no reported event
+// is lost, and every coroutine that waits learns of the end.
 #include "cache/subscription_state.hpp"
 #include "refusal.hpp"
 
@@ -44,7 +44,7 @@ object made(char name, int version) {
                         R"(","uid":"u","resourceVersion":")" + std::to_string(version) + "\"}}");
 }
 
-/// What a listener knows after all that it was told. Asks for no memory.
+/// What a listener knows from all the events that it got. Asks for no memory.
 struct view {
     std::array<bool, 26> there{};
     int hollow = 0, synced = 0, refusals = 0;
@@ -98,7 +98,7 @@ asio::awaitable<void> take_one(subscription* from, view* to) {
 struct line {
     explicit line(subscription_options o = subscription_options())
         : state(std::make_shared<subscription::state>(std::move(o))), sub(state) {}
-    /// One of each name: added, or deleted where it is a capital letter.
+    /// Pushes one event for each letter: added, or deleted for a capital letter.
     void push_all(const std::string& names) {
         auto all = std::make_shared<std::vector<event>>();
         for (const char name : names) {
@@ -117,14 +117,14 @@ struct line {
             event(kind, o, kind == event_kind::added ? object() : made(name, version - 1), event_reason::watch));
     }
 
-    std::vector<subscription::state::shared_events> kept; ///< others have them, too
+    std::vector<subscription::state::shared_events> kept; ///< others hold them, too
     std::shared_ptr<subscription::state> state;
     subscription sub;
 };
 
 } // namespace
 
-TEST_CASE("to take an event takes no memory, be it merged, a mark or shared", "[memory]") {
+TEST_CASE("taking an event needs no memory, whether it is merged, a mark or shared", "[memory]") {
     line s(subscription_options().capacity(2).sync_marks());
     for (const char name : {'a', 'b', 'c', 'd'}) s.push(name, event_kind::added, 1);
     s.state->initial_complete(resource_version("1"));
@@ -147,13 +147,13 @@ TEST_CASE("to take an event takes no memory, be it merged, a mark or shared", "[
     CHECK(v.hollow == 0);
     CHECK(v.synced == 2);
     CHECK(s.sub.has_synced());
-    s.state->end(); // whom there was no memory to wake comes with the next who is woken
+    s.state->end(); // what could not be woken for lack of memory is resumed with the next waiter that is woken
     io.restart();
     io.run();
     CHECK(told);
 }
 
-TEST_CASE("without memory a subscription loses no batch, be it given or taken", "[memory]") {
+TEST_CASE("without memory a subscription loses no batch, whether handed to a waiting consumer or not", "[memory]") {
     using texts = std::vector<const char*>;
     for (const texts& more : {texts{"abA", "cdC"}, texts{"a", "bA", "cdC"}}) {
         CAPTURE(more);
@@ -163,8 +163,8 @@ TEST_CASE("without memory a subscription loses no batch, be it given or taken", 
             view v;
             s.push_all("x");
             asio::co_spawn(io, take_batches(&s.sub, &v), asio::detached);
-            io.poll();                                      // has its waiter
-            for (const char* some : more) s.push_all(some); // the first is given, the others are found
+            io.poll();                                      // the consumer waits
+            for (const char* some : more) s.push_all(some); // the first is handed over, the consumer finds the others
             {
                 const lack l(r);
                 io.poll();
@@ -186,7 +186,7 @@ TEST_CASE("without memory a subscription loses no batch, be it given or taken", 
     }
 }
 
-TEST_CASE("what was given to a listener who was cancelled goes back without memory, before what came behind it",
+TEST_CASE("an event handed to a cancelled listener goes back without memory, ahead of those that came later",
           "[memory]") {
     for (const bool others : {true, false}) {
         CAPTURE(others);
@@ -212,15 +212,12 @@ TEST_CASE("what was given to a listener who was cancelled goes back without memo
         CHECK(failed);
         CHECK_FALSE(v.ended);
         CHECK(s.sub.figures().pending == (others ? 2U : 1U));
-        if (others) { // it is asked for again without memory, and with
+        if (others) { // try_next() is called once without memory, then with it
             const lack l(r);
-            bool refused = false;
             try {
                 s.sub.try_next();
-            } catch (const std::bad_alloc&) {
-                refused = true;
+            } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch) whether it throws, nothing is lost
             }
-            static_cast<void>(refused);
         }
         const auto first = s.sub.try_next();
         REQUIRE(first);
@@ -236,7 +233,7 @@ TEST_CASE("what was given to a listener who was cancelled goes back without memo
 
 namespace {
 
-/// Three objects, and a watch that tells nothing.
+/// A source of three objects, whose watch sends nothing.
 class quiet_source final : public list_watch {
 public:
     explicit quiet_source(asio::any_io_executor executor) : never_(executor) {}
@@ -274,7 +271,8 @@ private:
 struct scene {
     scene() : clock(std::make_shared<manual_clock>()), rt(io.get_executor()) {
         rt.with_clock(clock);
-        // Asio's own heap of timers does not survive that it cannot grow, nor does a context's first wait; here both have been.
+        // If Asio's heap of timers cannot grow, or a context's first wait finds no memory, Asio does not recover. So
+        // both are done here.
         std::vector<std::unique_ptr<asio::steady_timer>> timers;
         for (int i = 0; i < 16; ++i) {
             timers.push_back(std::make_unique<asio::steady_timer>(io, 1h));
@@ -303,7 +301,7 @@ struct scene {
 
 } // namespace
 
-TEST_CASE("an informer that finds no memory to run says so, and can be told to again or to stop", "[memory]") {
+TEST_CASE("an informer without memory to run says so, and can then be run again or stopped", "[memory]") {
     for (const bool again : {true, false}) {
         CAPTURE(again);
         for_every_request([again](const refusal& r) {
@@ -333,7 +331,7 @@ TEST_CASE("an informer that finds no memory to run says so, and can be told to a
     }
 }
 
-TEST_CASE("without memory for its first state an informer gets it later, or ends; each of those who wait is told",
+TEST_CASE("without memory for its first state an informer gets it later, or ends; every subscriber is told",
           "[memory]") {
     for_every_request([](const refusal& r) {
         scene s;
@@ -365,7 +363,7 @@ TEST_CASE("without memory for its first state an informer gets it later, or ends
     });
 }
 
-TEST_CASE("without memory a text is not escaped for a URL, and that is said", "[memory]") {
+TEST_CASE("without memory, escaping a text for a URL throws", "[memory]") {
     const std::string text = "app=a text of some length, with blanks/and more";
     bool refused = false;
     try {

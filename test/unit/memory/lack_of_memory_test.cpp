@@ -1,5 +1,6 @@
-// The document pool where the system refuses memory, at each place where it is asked for any: nothing ends the program, nothing is lost
-// or kept by mistake, and what was refused once works the next time. A program of its own: its heap is not like others'.
+// The document pool when the system refuses memory, at each place that asks for some: the program goes on, nothing is
+// lost or kept by mistake, and what failed once works the next time. A program of its own, because its heap differs
+// from that of others.
 #include "refusal.hpp"
 #include "support/pod_generator.hpp"
 #include "support/pool.hpp"
@@ -50,7 +51,7 @@ object in_slices(document_pool& pool, std::string_view json, const object& previ
     std::unique_ptr<decoding> d;
     try {
         d = pool.begin_decode(json, previous);
-    } catch (const std::bad_alloc&) { // as it says
+    } catch (const std::bad_alloc&) { // as documented
         f = failure(errc::pool_full, std::string());
         return object();
     }
@@ -68,7 +69,7 @@ void forget(texts& all) {
     for (text_and_result& t : all) t.result = object();
 }
 
-/// Each is whole, or there was no room for it.
+/// Each document is whole, or there was no memory for it.
 void check_whole(const texts& all) {
     for (const text_and_result& t : all) {
         if (t.f) {
@@ -107,13 +108,13 @@ std::string pod(unsigned index, unsigned revision = 0) {
     return make_pod_json(o);
 }
 
-/// Of all kinds: new, changed, unchanged but for the order, with keys that come twice, deep, long.
+/// Documents of all kinds: new, changed, only reordered, with keys that come twice, deep, long.
 texts documents() {
     const std::string deep = std::string(70, '[') + "1" + std::string(70, ']');
     std::string list = "[";
     for (int i = 0; i < 300; ++i) list.append("\"text number ").append(std::to_string(i)).append("\",");
     list += "0]";
-    std::string doubled = "{"; // every key twice, so that some are gone before the rest is looked at
+    std::string doubled = "{"; // every key twice, so that some are dropped before the rest is looked at
     for (int i = 0; i < 300; ++i) {
         doubled.append(i == 0 ? "\"key number " : ",\"key number ").append(std::to_string(i / 2));
         doubled.append("\":\"a text, number ").append(std::to_string(i)).append("\"");
@@ -142,7 +143,7 @@ texts pods() {
 
 } // namespace
 
-TEST_CASE("without memory a document is refused, whatever it lacks, and nothing of it is left", "[memory]") {
+TEST_CASE("a document that lacks memory at any point is refused, and nothing of it is left", "[memory]") {
     for (const decoder& decode : {decoder(at_once), decoder(in_slices)}) {
         for (const bool difference : {false, true}) {
             for_every_request([&](const refusal& r) {
@@ -165,9 +166,9 @@ TEST_CASE("without memory a document is refused, whatever it lacks, and nothing 
     }
 }
 
-TEST_CASE("without memory a large pool is afterwards as it was", "[memory]") {
+TEST_CASE("after documents that lacked memory a large pool is as it was", "[memory]") {
     const auto pool = make_pool(decode_options().text_difference(false));
-    texts taught; // what hardly repeats is not interned any more
+    texts taught; // they hardly repeat, so that the pool stops interning such texts
     for (unsigned i = 0; i < 300; ++i) {
         std::string fields = "{";
         for (unsigned k = 0; k < 40; ++k)
@@ -190,7 +191,7 @@ TEST_CASE("without memory a large pool is afterwards as it was", "[memory]") {
             std::string other = taught[7].text;
             other.replace(other.find("unique-"), 7, "strange-");
             all.emplace_back(std::move(other));
-            // What the pool has kept suffices for these; a long text is memory of its own each time.
+            // The memory that the pool has kept suffices for these; a long text needs memory of its own each time.
             all.emplace_back(R"({"metadata":{"name":"long"},"line":")" + std::string(1'200'000, 'x') + "\\n\"}");
             {
                 const lack l(r);
@@ -210,7 +211,7 @@ TEST_CASE("without memory a large pool is afterwards as it was", "[memory]") {
     check_empty(*pool);
 }
 
-TEST_CASE("to drop and to free documents takes no memory", "[memory]") {
+TEST_CASE("dropping and freeing documents needs no memory", "[memory]") {
     std::string list = "[";
     for (int i = 0; i < 20'000; ++i)
         list.append("[\"text number ").append(std::to_string(i)).append("\",").append(std::to_string(i)).append("],");
@@ -230,12 +231,12 @@ TEST_CASE("to drop and to free documents takes no memory", "[memory]") {
         }
         CHECK(pool->statistics().nodes == 0);
         CHECK(pool->statistics().referenced_nodes == 0);
-        // Nor is it lost, though there was none for the lists of free pieces.
+        // Nor is the memory lost, although there was none for the lists of free pieces.
         CHECK(pool->statistics().bytes < empty + 1024 * 1024);
     }
 }
 
-TEST_CASE("what is given up in slices leaves nothing behind, whatever it lacks", "[memory]") {
+TEST_CASE("a sliced decoding that is given up leaves nothing behind, wherever it lacks memory", "[memory]") {
     for_every_request([](const refusal& r) {
         texts all = documents();
         const auto pool = make_pool();
@@ -246,7 +247,7 @@ TEST_CASE("what is given up in slices leaves nothing behind, whatever it lacks",
                     const auto half = pool->begin_decode(t.text, object());
                     for (int i = 0; i < 3 && !half->step(200); ++i) {
                     }
-                } catch (const std::bad_alloc&) { // of `begin_decode`, as it says
+                } catch (const std::bad_alloc&) { // thrown by `begin_decode`, as documented
                 }
             }
         }
@@ -266,7 +267,7 @@ TEST_CASE("without memory a compaction leaves each document whole in one generat
                 const lack l(r);
                 try {
                     pool->begin_generation();
-                } catch (const std::bad_alloc&) { // as it says; nothing began
+                } catch (const std::bad_alloc&) { // as documented; nothing began
                 }
                 for (std::size_t i = 0; i < all.size(); ++i) {
                     if (!sliced) {
@@ -294,7 +295,7 @@ TEST_CASE("without memory a compaction leaves each document whole in one generat
     }
 }
 
-TEST_CASE("without memory a transform runs once all the same", "[memory]") {
+TEST_CASE("without memory a transform still runs at most once", "[memory]") {
     const std::string text = documents()[0].text;
     for_every_request([&](const refusal& r) {
         int calls = 0;
@@ -328,7 +329,7 @@ struct cut_so_far {
     bool thrown = false, says_so = false, goes_on = false;
 };
 
-/// Cuts what is in `all`, in pieces.
+/// Cuts what is in `all`, which is fed in pieces.
 template <class Framer>
 void cut(Framer& framer, std::string_view all, bool lend, const std::vector<std::string>& expected, std::size_t& right,
          cut_so_far& c) {
@@ -371,7 +372,7 @@ void check_framer(const std::string& stream, const std::vector<std::string>& exp
 
 } // namespace
 
-TEST_CASE("a framer that ran out of memory amid a stream says so and cuts nothing more", "[memory]") {
+TEST_CASE("a framer that runs out of memory amid a stream says so and cuts nothing more", "[memory]") {
     std::string list = R"({"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[)", watch;
     std::vector<std::string> items;
     for (int i = 0; i < 60; ++i) {
@@ -384,7 +385,7 @@ TEST_CASE("a framer that ran out of memory amid a stream says so and cuts nothin
     check_framer<watch_framer>(watch, items);
 }
 
-TEST_CASE("to read a value takes no memory", "[memory]") {
+TEST_CASE("reading a value needs no memory", "[memory]") {
     const std::string zeros(100, '0');
     const object o = parse_object("{\"a\":12" + zeros + "e-100,\"b\":1.25,\"c\":0." + zeros +
                                   "5e103,\"d\":18446744073709551615,\"e\":1e3,\"f\":1e400}");
@@ -402,7 +403,7 @@ TEST_CASE("to read a value takes no memory", "[memory]") {
     CHECK(small == 12);
 }
 
-TEST_CASE("where the system has no more, a small node takes a piece of a large dead one", "[memory]") {
+TEST_CASE("when the system has no more memory, a small node takes a piece of a large dead one", "[memory]") {
     detail::pool_limits limits;
     limits.first_chunk = 1024 * 1024; // mapped
     const auto pool = detail::make_pool(decode_options().text_difference(false), limits);

@@ -1,4 +1,4 @@
-// Waking where the system refuses memory: nobody is lost.
+// Waking when the system refuses memory: no coroutine is lost.
 #include "refusal.hpp"
 
 #include "support/parking_place.hpp"
@@ -41,7 +41,7 @@ void wake_without_memory(const waiter_ptr& w) {
 
 } // namespace
 
-TEST_CASE("a wake-up that finds no memory says so, and who was woken comes with the next one") {
+TEST_CASE("a wake-up without memory throws, and its coroutine is resumed with the next one that is woken") {
     asio::io_context io;
     std::vector<waiter_ptr> waiters(2);
     int resumed = 0;
@@ -55,7 +55,7 @@ TEST_CASE("a wake-up that finds no memory says so, and who was woken comes with 
     CHECK(resumed == 2);
 }
 
-TEST_CASE("a wake-up that finds no memory in one context resumes those of the others") {
+TEST_CASE("a wake-up without memory in one context resumes the waiters of the others") {
     asio::io_context first, second;
     std::vector<waiter_ptr> waiters(2);
     int resumed = 0;
@@ -73,9 +73,9 @@ TEST_CASE("a wake-up that finds no memory in one context resumes those of the ot
     second.restart();
     second.run();
     CHECK(resumed == 1);
-} // and nobody keeps the first from its end
+} // and the waiter does not prevent the end of the first context
 
-TEST_CASE("who waits on a strand and is woken without memory comes with the next one, or goes with the context") {
+TEST_CASE("a coroutine woken on a strand without memory is resumed with the next one, or ends with the context") {
     const bool again = GENERATE(true, false);
     std::vector<waiter_ptr> waiters(2);
     int resumed = 0;

@@ -1,4 +1,5 @@
-// A work queue where the system refuses memory: a request may be lost with its exception, a figure without one, but no key is stuck.
+// A work queue when the system refuses memory: a request may be lost, with an exception, and a figure without one, but
+// no key is stuck.
 #include "refusal.hpp"
 
 #include <informer/queue/work_queue.hpp>
@@ -82,7 +83,7 @@ TEST_CASE("without memory a work queue may lose a request, but no key is stuck i
     for_every_request([metrics](const refusal& r) {
         scene s(metrics);
         for (int i = 0; i < 3; ++i) s.getter();
-        // Asio's own heap of timers does not survive that it cannot grow; here it has room.
+        // Asio does not recover if its heap of timers cannot grow; here it has room.
         std::vector<std::unique_ptr<asio::steady_timer>> timers;
         for (int i = 0; i < 16; ++i) {
             timers.push_back(std::make_unique<asio::steady_timer>(s.context, 1h));
@@ -100,7 +101,7 @@ TEST_CASE("without memory a work queue may lose a request, but no key is stuck i
             s.clock->advance(2s);
             s.run();
             if (queue::item one = s.q->try_get()) one.done();
-        } catch (const std::bad_alloc&) { // whoever asked was told
+        } catch (const std::bad_alloc&) { // the caller was told
         }
         for (int i = 0; i < 3; ++i) s.getter();
         s.run();
@@ -117,7 +118,7 @@ TEST_CASE("without memory a work queue may lose a request, but no key is stuck i
     });
 }
 
-TEST_CASE("who waits for a work queue that is shut down without memory is told with the next one who is woken",
+TEST_CASE("a waiter of a work queue that is shut down without memory is resumed with the next one that is woken",
           "[memory]") {
     for_every_request([](refusal r) {
         r.handlers = true;

@@ -1,5 +1,5 @@
-// Memory that can be refused: operator new, and what the library itself asks of malloc, realloc, mmap and mremap, and Asio of
-// aligned_alloc (the linker wraps these five).
+// Memory that can be refused: that of operator new, that which the library itself requests from malloc, realloc, mmap
+// and mremap, and that which Asio requests from aligned_alloc (the linker wraps these five).
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
@@ -12,9 +12,9 @@ namespace informer::testing {
 struct refusal {
     bool on = false;
     std::uint64_t before = 0; ///< requests still granted
-    bool once = false;        ///< else all that follow
+    bool once = false;        ///< refuses one request; otherwise all that follow, too
     bool mapped_only = false;
-    bool handlers = false; ///< also what Asio asks for what is posted: aligned_alloc
+    bool handlers = false; ///< also refuses what Asio requests for posted handlers: aligned_alloc
     std::uint64_t refused = 0;
 };
 extern refusal refusal_now;
@@ -31,7 +31,8 @@ public:
     ~lack() { refusal_now.on = false; }
 };
 
-/// Runs `scenario` again and again: without the n-th request, and without it and all that follow, for every n that there is.
+/// Runs `scenario` again and again: with the n-th request refused, and with that and all later ones refused, for every
+/// n that occurs.
 inline void for_every_request(const std::function<void(const refusal&)>& scenario) {
     for (const bool once : {true, false}) {
         std::uint64_t n = 0;

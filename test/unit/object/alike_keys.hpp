@@ -12,7 +12,7 @@ inline std::string padded(std::size_t n, std::size_t width) {
     return s.insert(0, width - std::min(width, s.size()), '0');
 }
 
-/// They differ only where a fingerprint of their ends and their middle does not look.
+/// Such keys differ only at places that a fingerprint of their ends and their middle does not cover.
 inline std::string alike(std::size_t a, std::size_t b) {
     return "abcd" + padded(a, 9) + "mmmm" + padded(b, 9) + "wxyz";
 }

@@ -167,7 +167,7 @@ TEST_CASE("numbers keep their text unless a binary form prints back exactly", "[
     CHECK(extreme["t"].as_double() == 0.0);
 }
 
-TEST_CASE("whole numbers of every length are what is written, wherever the text ends", "[pool]") {
+TEST_CASE("whole numbers of every length are read exactly, wherever the text ends", "[pool]") {
     const std::string most = "98765432109876543210", least = "10000000000000000000";
     for (std::size_t n = 1; n <= most.size(); ++n) {
         for (const std::string& digits : {most.substr(0, n), least.substr(0, n), std::string(n, '9')}) {
@@ -303,7 +303,7 @@ TEST_CASE("of duplicate keys the last value wins", "[pool]") {
     CHECK(round_trip(R"({"a":1,"b":2,"a":3})") == R"({"a":3,"b":2})");
     CHECK(round_trip(R"({"x":{"long key":"value one","long key":"value two","long key":["three"]}})") ==
           R"({"x":{"long key":["three"]}})");
-    // A value that fell out must not make its object a stranger.
+    // A value that was replaced must not make its object count as new.
     const auto pool = document_pool::make();
     failure f;
     const object plain = pool->decode(R"({"x":{"a":1}})", object(), f);
@@ -348,12 +348,12 @@ TEST_CASE("strings over 1 MB and arrays over 1 M elements are stored", "[pool]")
     o = object();
     while (!pool->collect(1000)) {
     }
-    // What was large is back with the system at once.
+    // The memory of large values goes back to the system at once.
     CHECK(pool->statistics().bytes + 8'000'000 < full);
     CHECK(pool->statistics().nodes == 0);
 }
 
-TEST_CASE("a value that has no place in any pool is too large, and the pool is not full for that", "[pool]") {
+TEST_CASE("a value that fits into no pool is too large, and the pool does not count as full", "[pool]") {
     const auto pool = document_pool::make();
     failure f;
     const object before = pool->decode(R"({"a":"some text"})", object(), f);
@@ -439,7 +439,8 @@ TEST_CASE("apiVersion and kind come first and are restored when missing", "[pool
           R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"x":[1,2,"long text"]}})");
     CHECK(item.kind() == "Deployment");
     CHECK(item.api_version() == "apps/v1");
-    // A watch event carries them, in this order; it must be the same document, with and without the older version at hand.
+    // A watch event carries them, in this order; it must be the same document, with and without the older version at
+    // hand.
     const std::string event =
         R"({"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"a"},"spec":{"x":[1,2,"long text"]}})";
     const auto before = pool->statistics();
@@ -498,7 +499,7 @@ TEST_CASE("timestamps, UUIDs and short strings come back character for character
         CHECK(o.value().member_key(1) == s);
     }
     const std::string uuid = "01234567-89ab-cdef-fedc-ba9876543210";
-    for (std::size_t i = 0; i <= uuid.size(); ++i) { // once as it is
+    for (std::size_t i = 0; i <= uuid.size(); ++i) { // the last round leaves it unchanged
         for (char c = ' '; c <= '~'; ++c) {
             if (c == '"' || c == '\\') continue;
             std::string s = uuid;
@@ -546,7 +547,7 @@ TEST_CASE("timestamps, UUIDs and short strings come back character for character
     CHECK(std::hash<text>()(copy) == std::hash<std::string_view>()("2024-05-06T07:08:09Z"));
 }
 
-TEST_CASE("a value that fell out of its document is not found again in it", "[pool]") {
+TEST_CASE("a value that a duplicate key has replaced is not found again in its document", "[pool]") {
     const auto pool = document_pool::make();
     failure f;
     std::vector<object> held;

@@ -1,4 +1,5 @@
-// What a server could send that an informer does not see every day: huge, tiny and hostile. What it costs is told by counts and bytes.
+// What a server could send that an informer does not see every day: huge, tiny and hostile documents. Their cost is
+// measured in counts and bytes.
 #include "object/detail/intern_table.hpp"
 #include "object/detail/packed.hpp"
 #include "root/hash.hpp"
@@ -101,7 +102,7 @@ TEST_CASE("a wide object in another order shares all its values with its older v
     }
 }
 
-TEST_CASE("very many short keys are not looked for among very many others one by one", "[pool][edges]") {
+TEST_CASE("very many short keys are not compared one by one with very many others", "[pool][edges]") {
     constexpr unsigned n = 100'000;
     static constexpr std::string_view letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~";
     const auto text = [](unsigned first) { // every second one, in order, as API servers write them
@@ -114,7 +115,7 @@ TEST_CASE("very many short keys are not looked for among very many others one by
     };
     failure f;
     const auto pool = document_pool::make();
-    std::clock_t spent = 0; // processor time: others may be busy
+    std::clock_t spent = 0; // processor time: other processes may be busy
     const auto read = [&](unsigned first, const object& previous) {
         const auto begun = std::clock();
         object o = pool->decode(text(first), previous, f);
@@ -125,7 +126,7 @@ TEST_CASE("very many short keys are not looked for among very many others one by
     const auto alone = spent;
     REQUIRE(even["data"].size() == n);
     const object odd = read(1, even);
-    CHECK(spent < 20 * alone); // it were hundreds
+    CHECK(spent < 20 * alone); // it would be hundreds of times otherwise
     CHECK(odd["data"].size() == n);
     CHECK(odd.to_json() == text(1));
     CHECK(pool->decode(text(0), odd, f).to_json() == text(0));
@@ -150,7 +151,7 @@ TEST_CASE("of keys that come twice in a wide object the last value counts, at th
     }
 }
 
-TEST_CASE("every list of keys is there once, also when its keys are new", "[pool][edges]") {
+TEST_CASE("every list of keys is stored once, also when its keys are new", "[pool][edges]") {
     for (const std::size_t n : std::initializer_list<std::size_t>{1, 8, 9, 30, 45, 300}) {
         const auto key = [](std::size_t i) { return "key-number-" + std::to_string(i); };
         shared_pool flat, nested;
@@ -222,7 +223,7 @@ TEST_CASE("10,000 shapes are stored right and found again", "[pool][edges]") {
 
 // ---- the table
 
-TEST_CASE("the intern table looks at few slots for what is not there, at any size", "[pool][edges]") {
+TEST_CASE("the intern table looks at few slots for a missing node, at any size", "[pool][edges]") {
     const detail::hash_seed seed = detail::hash_seed::random();
     const auto hash = [&](const std::string& s) { return detail::hash_bytes(seed, 1, s.data(), s.size()); };
     detail::intern_table table;
@@ -259,7 +260,7 @@ TEST_CASE("the intern table grows in small steps and keeps its load", "[pool][ed
 
 // ---- memory
 
-TEST_CASE("a million tiny objects would cost at most 200 bytes each over what is theirs alone", "[pool][edges]") {
+TEST_CASE("a million tiny objects would cost at most 200 bytes each beyond their unique text", "[pool][edges]") {
     for (const bool by_differences : {true, false}) {
         const auto pool = document_pool::make(decode_options().type("v1", "Thing").text_difference(by_differences));
         std::vector<object> held;
@@ -273,7 +274,7 @@ TEST_CASE("a million tiny objects would cost at most 200 bytes each over what is
     }
 }
 
-TEST_CASE("one huge first document stops interning on its way, like many small ones", "[pool][edges]") {
+TEST_CASE("one huge first document stops interning in the middle, like many small ones", "[pool][edges]") {
     shared_pool p;
     const object o =
         decode(*p.pool, R"({"list":[)" + join(100'000, [](std::size_t i) {
@@ -287,10 +288,10 @@ TEST_CASE("one huge first document stops interning on its way, like many small o
     CHECK(s.table_bytes <= s.node_bytes / 3);
 }
 
-TEST_CASE("what a value costs is bounded whatever it is, and given back", "[pool][edges]") {
+TEST_CASE("the cost of a value is bounded whatever it is, and given back", "[pool][edges]") {
     const auto unique = [](std::size_t i) { return "\"" + padded(i * 7919, 40) + "\""; };
     struct kind {
-        std::size_t most; ///< bytes a value
+        std::size_t most; ///< bytes per value
         std::function<std::string(std::size_t)> text;
     };
     const auto list = [](const std::function<std::string(std::size_t)>& element) {

@@ -1,4 +1,4 @@
-// Lists and watches, good and damaged, in pieces of any size: what is cut and what is told to be wrong does not depend on the pieces.
+// Lists and watches, good and damaged, in pieces of any size: neither the cuts nor the errors depend on the pieces.
 #include "framer_scene.hpp"
 
 #include "support/fuzz.hpp"
@@ -92,7 +92,7 @@ TEST_CASE("damaged lists come out the same in pieces of any size", "[framer]") {
         const listing whole = cut({text}, limit, way::feeding);
         for (const way how : {way::feeding, way::lending, way::guessing}) {
             const listing l = cut(g.pieces_of(text), limit, how);
-            // In a list that has no end, items may wait for one like them.
+            // In a list without an end, the last items may still wait for one that begins like them.
             const bool waits = how == way::guessing && !whole.done && !l.done && begins_with(whole.items, l.items) &&
                                (!l.failed || l.failed.what() == whole.failed.what());
             if (l == whole || waits) continue;
@@ -112,7 +112,7 @@ TEST_CASE("damaged watches come out the same in pieces of any size", "[framer]")
             const stream s = cut_stream(g.pieces_of(text), limit, lending);
             const bool is_less = s.events.size() < whole.events.size();
             const stream &less = is_less ? s : whole, &more = is_less ? whole : s;
-            // Behind an event without a line feed the stream breaks off: it may wait for its line.
+            // If the stream breaks off behind an event without a line feed, the event may still wait for its line.
             const bool waits = !s.idle && !whole.idle && !less.failed && begins_with(more.events, less.events);
             if (s == whole || waits) continue;
             CAPTURE(text, limit, whole.failed.what(), s.failed.what(), whole.events.size(), s.events.size());

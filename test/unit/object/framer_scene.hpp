@@ -33,7 +33,7 @@ inline bool is_json(std::string_view text) {
     return !no_json;
 }
 
-/// What is cut at a guess is looked at again where it is no JSON object. Returns how much of that there was.
+/// Takes all items; one that was cut by a guess and is no JSON is looked at again. Returns how many bytes those had.
 inline std::size_t drain(list_framer& framer, listing& to) {
     std::size_t wrong = 0;
     while (framer.next(to.failed)) {
@@ -49,7 +49,8 @@ inline std::size_t drain(list_framer& framer, listing& to) {
     return wrong;
 }
 
-/// Hands over a copy of exact size that is gone afterwards, so that ASan sees reads beyond the piece and after its time.
+/// Hands over a copy of exact size that is gone afterwards, so that ASan sees reads beyond the piece and after its
+/// time.
 template <class Framer, class Drain>
 void hand_over(Framer& framer, std::string_view piece, bool lending, const Drain& drain) {
     const std::vector<char> exact(piece.begin(), piece.end());
@@ -122,7 +123,7 @@ struct stream {
     }
 };
 
-/// `lending`: the pieces are lent, and what is unproven is looked at again where it is not JSON.
+/// `lending`: the pieces are lent, and an unproven event that is no JSON is looked at again.
 inline stream cut_stream(const std::vector<std::string_view>& pieces, std::size_t limit, bool lending) {
     watch_framer framer(limit);
     stream s;
@@ -147,7 +148,7 @@ inline stream cut_stream(const std::vector<std::string_view>& pieces, std::size_
     return s;
 }
 
-/// Feeds 128 MB of space behind `head`, and how much the process grew by it.
+/// Feeds 128 MB of white space behind `head`; returns how much the process grew by it.
 template <class Framer>
 std::size_t growth_by_space(Framer& framer, std::string_view head, failure& f) {
     const auto resident = [] {

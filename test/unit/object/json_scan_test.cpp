@@ -137,7 +137,7 @@ block_bits bits_avx2(const char* p) {
 #endif
 }
 
-/// While it lives, scans use what each machine of the architecture has.
+/// While an object of it lives, scans use only what every machine of the architecture has.
 class plainly {
 public:
     explicit plainly([[maybe_unused]] bool really) {
@@ -287,7 +287,7 @@ TEST_CASE("escapes are read wherever they stand", "[json_scan]") {
         literal += '"';
         REQUIRE(unescape(literal) == text);
         REQUIRE(content_of(literal, room) == text);
-        // Escapes that are none, anywhere.
+        // Invalid escapes, anywhere.
         for (const std::string_view wrong :
              {R"(\x)", R"(\)", R"(\u12)", R"(\u12g4)", R"(\ud83d)", R"(\ude00)", R"(\ud83d\u0041)"}) {
             const std::string broken = literal.substr(0, literal.size() - 1) + std::string(wrong) + '"';

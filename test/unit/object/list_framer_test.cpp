@@ -194,7 +194,7 @@ TEST_CASE("an envelope over the limit is an error", "[framer]") {
     const std::string before = R"({"kind":"List","metadata":{"continue":")";
     CHECK_FALSE(cut({before + std::string(250'000, 'c') + R"("},"items":[1]})"}, 1'000'000).failed);
     CHECK(cut({before + std::string(270'000, 'c') + R"("},"items":[1]})"}, 1'000'000).failed == errc::too_large);
-    // However it comes, and whatever else is wrong with it.
+    // The same holds however the envelope is cut, and whatever else is wrong with it.
     for (const std::string member :
          {R"("items":[1])", R"("items"    :[1])", R"("items":   [1])", R"("items"   x)", "\"a\":12345:"})
         for (std::size_t limit = 1; limit < 16; ++limit) {
@@ -254,9 +254,9 @@ TEST_CASE("an item is cut where one like it begins, and is the same item when it
     CHECK_FALSE(framer.unproven()); // nothing is known of the list yet
     REQUIRE(framer.next(f));
     CHECK(framer.unproven());
-    CHECK(framer.item().data() == text.data() + 10 + item.size() + 1); // where it lies
+    CHECK(framer.item().data() == text.data() + 10 + item.size() + 1); // not copied
     CHECK(framer.position() == 1);
-    // It has an object like itself in its middle, as far as anyone can see.
+    // In its middle begins an object that looks like another item, and there it was cut.
     CHECK(framer.item().size() < item.size());
     framer.look_again();
     REQUIRE(framer.next(f));
@@ -269,7 +269,7 @@ TEST_CASE("an item is cut where one like it begins, and is the same item when it
     CHECK(framer.done());
 }
 
-TEST_CASE("without being told to, a list framer guesses nothing", "[framer]") {
+TEST_CASE("a list framer does not guess unless it is told to", "[framer]") {
     list_framer framer;
     failure f;
     framer.feed(R"({"items":[{"a":1},{"a":2},{"a":3},{"a":4}]})");
@@ -279,7 +279,7 @@ TEST_CASE("without being told to, a list framer guesses nothing", "[framer]") {
     }
 }
 
-TEST_CASE("lists that mislead are cut as others are", "[framer]") {
+TEST_CASE("misleading lists are cut like others", "[framer]") {
     const std::vector<std::string_view> lists{
         R"({"items":[{"a":1,"b":[{"a":1},{"a":2}]},{"a":1,"b":[{"a":1},{"a":2}]},{"a":3}]})",
         R"({"items":[{"a":"},{"},{"a":"},{\"a\":"},{"a":"x},{"},{"a":"},{"a":""}]})",
@@ -314,9 +314,9 @@ TEST_CASE("wrong guesses cost a quarter of a list at most", "[framer]") {
     CHECK(wrong < text.size() / 4 + 100);
 }
 
-// ---- what is lent ----
+// ---- lent pieces ----
 
-TEST_CASE("a lent item that is all there is cut where it lies", "[framer]") {
+TEST_CASE("a lent item that is complete is cut in place", "[framer]") {
     const std::string text = R"({"items":[{"a":1},{"b":2},{"c)";
     list_framer framer;
     failure f;
@@ -331,12 +331,12 @@ TEST_CASE("a lent item that is all there is cut where it lies", "[framer]") {
     REQUIRE(framer.next(f));
     CHECK(framer.item() == R"({"c":3})");
     REQUIRE(framer.next(f));
-    CHECK(framer.item().data() == rest.data() + 5); // and so is what follows one that came in two pieces
+    CHECK(framer.item().data() == rest.data() + 5); // and so is an item behind one that came in two pieces
     CHECK_FALSE(framer.next(f));
     CHECK(framer.done());
 }
 
-TEST_CASE("lent in pieces of any size, lists and watches come out as when they are fed whole", "[framer]") {
+TEST_CASE("lists and watches lent in pieces of any size come out as if they were fed whole", "[framer]") {
     std::mt19937 random(11);
     for (int round = 0; round < 60; ++round) {
         std::string list = R"({"kind":"List","items":[)", watch;

@@ -1,4 +1,4 @@
-// Long strings with escapes: they say what Boost.JSON makes of them, and what is wrong is found where it is.
+// Long strings with escapes: they are read as Boost.JSON reads them, and errors are found at their places.
 #include "support/fuzz.hpp"
 #include "support/pool.hpp"
 
@@ -20,14 +20,14 @@ using informer::testing::said;
 
 namespace {
 
-/// Where there is nothing behind the text that could be read.
+/// Decodes from memory that ends with the text, so that ASan sees a read beyond it.
 object by_us(document_pool& pool, std::string_view json, failure& f) {
     const std::unique_ptr<char[]> exact(new char[json.size()]);
     json.copy(exact.get(), json.size());
     return pool.decode(std::string_view(exact.get(), json.size()), object(), f);
 }
 
-/// With a transform a text goes through the parser as it is.
+/// With a transform, a text goes through the parser unchanged.
 std::shared_ptr<document_pool> parsing_pool() {
     return document_pool::make(decode_options().keep_managed_fields().transform_with([](boost::json::value&) {}));
 }
@@ -51,7 +51,7 @@ public:
             "\"",      "\\",  "\\\\", "\\\"", ":",  ":\"",  "[\"", ",",    "{", "}",       "]",    "\\u",
             "\\ud83d", "\\x", "\xff", "\xc3", "\n", "\x01", " ",   "null", "ä", "\\udc00", "\"\\", "\":\"\\"};
         for (std::size_t n = 1 + pick(3); n > 0 && s.size() > 1; --n) {
-            // what does not begin as an object is refused by us before the parser does
+            // our reader refuses a text that does not begin as an object before the parser can
             const std::size_t at = 1 + pick(s.size() - 1);
             switch (pick(4)) {
             case 0: s.insert(at, pieces[pick(std::size(pieces))]); break;
@@ -78,7 +78,7 @@ private:
             s += (s.empty() ? "" : ",") + (object ? "\"k" + std::to_string(n) + "\":" : "") + value(depth - 1);
         return object ? "{" + s + "}" : "[" + s + "]";
     }
-    /// Mostly of a length about which it is decided where it goes.
+    /// A string, mostly of a length near the limits by which its way of being read is chosen.
     std::string literal() {
         static constexpr std::string_view pieces[] = {
             "\\n", "\\\"", "\\\\",  "\\u00e4", "\\ud83d\\ude00",        "\\u0000",
@@ -108,7 +108,7 @@ TEST_CASE("long texts: documents and errors are the parser's, at once and in sli
         INFO(json);
         REQUIRE(said(h) == said(f));
         REQUIRE(f.code() == g.code());
-        // Elsewhere than on x86 Boost's own parser gathers 256 bytes: near them it tells another place in an escape.
+        // Except on x86, Boost's own parser gathers 256 bytes: near their end it reports another place in an escape.
 #if defined(__x86_64__)
         REQUIRE(said(f) == said(g));
 #endif
@@ -134,7 +134,7 @@ TEST_CASE("long texts: a string of several megabytes is read whole", "[pool]") {
     CHECK(sliced.to_json() == json);
 }
 
-TEST_CASE("long texts: where an escape comes late there may be no end", "[pool]") {
+TEST_CASE("long texts: a text with a late escape is read, and refused if its end is missing", "[pool]") {
     const auto pool = our_pool();
     const std::string letters(3'000'000, 'x');
     const std::string json = R"({"data":{"a":")" + letters + "\\n" + std::string(200, 'y') + "\"}}";

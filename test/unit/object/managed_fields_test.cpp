@@ -64,7 +64,7 @@ TEST_CASE("managedFields is passed over wherever it stands in the metadata and w
     CHECK(wrong == 0);
 }
 
-TEST_CASE("what is only called managedFields stays", "[pool]") {
+TEST_CASE("a member or text that is only called managedFields stays", "[pool]") {
     const char* const same[] = {
         R"({"managedFields":[{"a":1}],"metadata":{"name":"x"}})",
         R"({"spec":{"managedFields":[1]},"metadata":{"labels":{"managedFields":"yes"},"name":"managedFields"}})",
@@ -85,7 +85,7 @@ TEST_CASE("what is only called managedFields stays", "[pool]") {
         CHECK(stored("{\"metadata\":{\"managedFields\":" + std::string(v) + ",\"a\":1}}") == R"({"metadata":{"a":1}})");
 }
 
-TEST_CASE("a text that is cut short or out of joint around managedFields is refused", "[pool]") {
+TEST_CASE("a text that is cut short or malformed around managedFields is refused", "[pool]") {
     for (const std::string& value : hostile) {
         const std::string json = "{\"metadata\":{\"name\":\"x\",\"managedFields\":" + value + ",\"a\":1},\"b\":2}";
         REQUIRE(stored(json) == R"({"metadata":{"name":"x","a":1},"b":2})");
@@ -110,7 +110,7 @@ TEST_CASE("a text that is cut short or out of joint around managedFields is refu
         INFO(json);
         CHECK(refusal(json) == errc::syntax_error);
     }
-    // The place of an error behind it is the text's.
+    // The place of an error behind it counts from the beginning of the text.
     const std::string wrong = R"({"metadata":{"managedFields":[{"a":[1,2,3]}]},"b":x})";
     CHECK(refusal(wrong).message().find("byte " + std::to_string(wrong.find('x'))) != std::string::npos);
     CHECK(refusal("{\"metadata\":{\"managedFields\":[1]},\"b\":\"\xff\"}") == errc::bad_utf8);
@@ -118,7 +118,7 @@ TEST_CASE("a text that is cut short or out of joint around managedFields is refu
 
 namespace {
 
-/// A text behind which nothing can be read.
+/// A text with unreadable memory behind it.
 class text_at_an_end {
 public:
     explicit text_at_an_end(std::string_view text)

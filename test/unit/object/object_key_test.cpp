@@ -39,7 +39,7 @@ TEST_CASE("key hashes tell the parts apart", "[object_key]") {
     CHECK(hash(object_key("a", "b")) == hash(object_key("a", "b")));
 }
 
-TEST_CASE("keys cannot be chosen so that their hashes meet", "[object_key]") {
+TEST_CASE("keys cannot be chosen so that their hashes collide", "[object_key]") {
     const auto known = [](const object_key& k) { // of standard hashes, which anybody can compute
         const std::hash<std::string> of;
         const std::size_t a = of(k.name_space);

@@ -249,7 +249,7 @@ TEST_CASE("a small JSON patch cannot blow a document up", "[patch]") {
     CHECK(apply_json_patch(v, to_and_fro, f));
     CHECK(v == json::value{{"a", members}});
 
-    // What stands behind makes room, or closes up, for each of many.
+    // The elements or members behind its place are moved by each of many operations.
     json::array numbers;
     for (int i = 0; i < 100'000; ++i) numbers.push_back(i);
     members.clear();
@@ -257,7 +257,7 @@ TEST_CASE("a small JSON patch cannot blow a document up", "[patch]") {
     const json::value large{{"array", numbers}, {"object", members}};
     for (const bool in_array : {true, false}) {
         for (const bool adds : {true, false}) {
-            if (!in_array && adds) continue; // comes last
+            if (!in_array && adds) continue; // an added member comes last and moves nothing
             json::array many;
             for (int i = 0; i < 10'000; ++i) {
                 const std::string at = in_array ? "/array/0" : "/object/key " + std::to_string(i);

@@ -1,5 +1,5 @@
-// What a pool counts, counted anew from all that holds its nodes. A count that is one too low is memory given away while somebody reads
-// it; it shows much later, if at all, and somewhere else.
+// Counts the references of a pool anew from everything that holds its nodes. If a count is one too low, memory is given
+// away while somebody reads it; that shows much later, if at all, and somewhere else.
 //
 // The insides of a pool are private: the source that includes this is built so that it may look (test/CMakeLists.txt).
 #pragma once
@@ -19,7 +19,8 @@ namespace pool_audit {
 using namespace informer;
 using namespace informer::detail;
 
-/// Of one moment, when nothing is dying in the current generation. `held`: all objects that anybody has; `under_way`: all decodings.
+/// An audit at one moment, when nothing is dying in the current generation. `held`: all objects that exist outside of
+/// the pool; `under_way`: all decodings.
 class audit {
 public:
     audit(pool& p, const std::vector<object>& held, const std::vector<decoding*>& under_way)
@@ -38,7 +39,7 @@ public:
         if (fault_.empty()) check_templates();
         done_ = true;
     }
-    bool done() const noexcept { return done_; } ///< it was the moment for it
+    bool done() const noexcept { return done_; } ///< false: nothing was checked, as something was dying
     const std::string& fault() const noexcept { return fault_; }
 
 private:
@@ -137,7 +138,7 @@ private:
         same("the number of nodes in the table", used, interned_);
     }
 
-    /// Nothing lies on something else, and nothing is lost.
+    /// No pieces of memory overlap, and the free lists hold as much as is counted.
     void check_memory() {
         struct piece {
             std::uint32_t at, words;

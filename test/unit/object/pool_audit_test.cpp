@@ -1,4 +1,4 @@
-// Random lives of a pool, in which whatever is counted is counted anew after each step.
+// Random lives of a pool, in which everything is counted anew now and then.
 #include "pool_audit.hpp"
 
 #include "support/fuzz.hpp"
@@ -27,7 +27,7 @@ public:
         o["status"] = value(4);
         return o;
     }
-    /// Scalars mostly; now and then what texts are compared by.
+    /// Changes mostly scalars; now and then a container, which changes the structure that texts are compared by.
     void change(json::value& v) {
         for (std::size_t n = below(5); n > 0; --n) {
             std::vector<json::value*> all;
@@ -39,7 +39,7 @@ public:
                 change_container(one);
         }
     }
-    /// The same value is spelled in many ways.
+    /// Writes the value, in one of many spellings.
     std::string text(const json::value& v) {
         std::string out;
         const std::size_t escapes = one_in(2) ? 3 : 0;
@@ -71,7 +71,7 @@ private:
     }
     json::value value(int depth) {
         if (depth == 0 || one_in(3)) return scalar();
-        const std::size_t n = one_in(40) ? 250 + below(60) : below(5); // a shape of more than 256 keys is another
+        const std::size_t n = one_in(40) ? 250 + below(60) : below(5); // over 256 keys a shape has another form
         const int below_it = n > 20 ? 0 : depth - 1;
         if (one_in(2)) {
             json::array a;
@@ -108,7 +108,7 @@ private:
     std::size_t made_ = 0;
 };
 
-/// A pool and all that anybody has of it.
+/// A pool and everything that is held of it.
 class life {
 public:
     explicit life(unsigned seed) : random_(seed), now_(12), held_(12) {
@@ -150,7 +150,7 @@ public:
             made_->collect(random_.one_in(2) ? random_.below(50) : 100'000);
         }
     }
-    /// Empty: all is as it should be, or it is not the moment to say so.
+    /// The fault found; empty if there is none, or if this is not the moment for an audit.
     std::string fault() {
         std::size_t budget = 100'000;
         while (!inside().core_->collect(budget)) {
@@ -165,7 +165,7 @@ public:
         audits_ += a.done();
         return a.fault();
     }
-    /// The same when nobody has anything any more.
+    /// The same after everything was let go.
     std::string fault_at_the_end() {
         work_.clear();
         held_.assign(held_.size(), object());

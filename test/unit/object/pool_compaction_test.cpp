@@ -54,7 +54,7 @@ TEST_CASE("compaction moves what lives into a new generation and frees the old o
     CHECK(pool->move(parse_object(pod(20)), f).same_as(pods[0]));
 }
 
-TEST_CASE("of many objects of which few are left, and of which none is left, no memory stays", "[pool]") {
+TEST_CASE("when few or none of many objects are left, their memory does not stay", "[pool]") {
     const auto pool = document_pool::make();
     std::vector<object> many;
     const auto fill = [&] {
@@ -78,7 +78,7 @@ TEST_CASE("of many objects of which few are left, and of which none is left, no 
     CHECK(pool->statistics().bytes < 1'000'000);
 }
 
-TEST_CASE("what was moved is freed when nobody holds it, though somebody holds an old object", "[pool]") {
+TEST_CASE("a moved object is freed when nobody holds it, though somebody holds an old object", "[pool]") {
     const auto pool = document_pool::make();
     std::vector<object> pods;
     for (unsigned i = 0; i < 1000; ++i) pods.push_back(decode(*pool, pod(i)));
@@ -98,7 +98,7 @@ TEST_CASE("what was moved is freed when nobody holds it, though somebody holds a
     CHECK(left.nodes == old.nodes);
     CHECK(left.node_bytes == old.node_bytes);
     CHECK(left.referenced_nodes == old.referenced_nodes);
-    // What is moved later is what it was.
+    // An object that is moved later is unchanged.
     const object late = pool->move(kept, f);
     CHECK(late == kept);
     CHECK(late.to_json() == kept.to_json());
@@ -107,7 +107,7 @@ TEST_CASE("what was moved is freed when nobody holds it, though somebody holds a
     CHECK(pool->statistics().generations == 1);
 }
 
-TEST_CASE("an old generation that goes back in shares is not told as nodes that live", "[pool]") {
+TEST_CASE("an old generation that is given back in shares does not count as live nodes", "[pool]") {
     const auto pool = document_pool::make();
     std::vector<object> pods;
     for (unsigned i = 0; i < 1000; ++i) pods.push_back(decode(*pool, pod(i)));
@@ -122,7 +122,7 @@ TEST_CASE("an old generation that goes back in shares is not told as nodes that 
     CHECK(pool->statistics().generations == 1);
 }
 
-TEST_CASE("a compaction is not wanted where others keep what it would free", "[pool]") {
+TEST_CASE("a compaction is not wanted if others keep what it would free", "[pool]") {
     const auto pool = document_pool::make();
     std::vector<object> pods;
     const auto fill = [&](unsigned from, unsigned until) {
@@ -144,7 +144,7 @@ TEST_CASE("a compaction is not wanted where others keep what it would free", "[p
     for (object& o : pods) o = pool->move(o, f);
     drain(*pool);
     REQUIRE(pool->statistics().generations == 2);
-    // What the old generation holds for one document is as much as another compaction may free.
+    // The old generation, kept for one document, holds as much as another compaction could free.
     fill(3000, 4500);
     halve();
     CHECK(pool->statistics().free_bytes > pool->statistics().bytes / 5);

@@ -35,7 +35,7 @@ TEST_CASE("a full pool says so and loses nothing", "[pool]") {
     REQUIRE(pods.size() > 50);
     REQUIRE(pods.size() < 10'000);
     CHECK(pool->statistics().bytes < 1024 * 1024);
-    // Too large for it at once, in a text, a number of elements, and a key.
+    // Single values that are too large for it: a text, a number of elements, and a key.
     CHECK_FALSE(pool->decode("{\"s\":\"" + std::string(600'000, 'x') + "\"}", object(), f));
     CHECK(f == errc::pool_full);
     CHECK_FALSE(pool->decode("{\"" + std::string(700'000, 'x') + "\":1}", object(), f));
@@ -46,7 +46,7 @@ TEST_CASE("a full pool says so and loses nothing", "[pool]") {
     }
     const std::uint64_t nodes = pool->statistics().nodes;
     CHECK(pool->decode(pod(0), pods[0], f).same_as(pods[0]));
-    // What is freed can be used at once, without asking for it.
+    // Freed memory can be used at once, without a call of collect.
     pods.resize(pods.size() - 20);
     for (unsigned i = 0; i < 10; ++i) {
         pods.push_back(pool->decode(pod(i * 20 + 1), object(), f));
@@ -89,7 +89,7 @@ TEST_CASE("a pool that fills at any point of a document rolls back exactly", "[p
     CHECK(stored > 20);
 }
 
-TEST_CASE("near its limit a pool gives back what is leaving before it gives up its templates", "[pool]") {
+TEST_CASE("near its limit a pool frees dying nodes before it gives up its templates", "[pool]") {
     detail::pool_limits limits;
     limits.max_bytes = 32 * 1024 * 1024;
     limits.template_documents = 1;
@@ -101,7 +101,7 @@ TEST_CASE("near its limit a pool gives back what is leaving before it gives up i
     pods.push_back(decode(*pool, pod(1)));
     pods.push_back(decode(*pool, pod(2)));
     REQUIRE(pool->statistics().templates > 0);
-    REQUIRE(pool->statistics().bytes > 20'000'000); // each document pays for a little
+    REQUIRE(pool->statistics().bytes > 20'000'000); // each document frees only a little
     const object large = decode(*pool, "{\"a\":\"" + std::string(14'000'000, 'x') + "\"}");
     CHECK(large["a"].as_string().size() == 14'000'000);
     CHECK(pool->statistics().templates > 0);
@@ -121,7 +121,7 @@ TEST_CASE("near the limit a small node takes a piece of a large dead one", "[poo
     CHECK(keep["keep"].as_string() == "this one");
 }
 
-TEST_CASE("what is wrong with a text is said also where the pool has no room for it twice", "[pool]") {
+TEST_CASE("the fault of a text is reported even if the pool has no room for the text twice", "[pool]") {
     std::string text = "{\"list\":[";
     for (int i = 0; i < 1'500; ++i) text += "\"a string of its own, number " + std::to_string(i) + "\",";
     text += "\"bad\\x\"]}";
@@ -138,7 +138,7 @@ TEST_CASE("what is wrong with a text is said also where the pool has no room for
     }
 }
 
-TEST_CASE("a transform runs once even when the pool was full of the dead", "[pool]") {
+TEST_CASE("a transform runs once even if the pool was full of dead nodes", "[pool]") {
     int calls = 0;
     detail::pool_limits limits;
     limits.max_bytes = 64 * 1024;
@@ -162,7 +162,7 @@ TEST_CASE("a stack of more handles than there can be is refused", "[pool]") {
 
 namespace {
 
-/// The word of a node's count, which nobody else may touch.
+/// Access to the private word of a node's count.
 template <auto Count>
 struct taken {
     friend std::uint32_t& count_of(informer::detail::generation& g, informer::detail::handle h) {
@@ -175,8 +175,8 @@ template struct taken<static_cast<std::uint32_t& (informer::detail::generation::
 
 } // namespace
 
-// A pool of 4 GiB that holds a hundred arrays of ten million equal strings comes to that by itself.
-TEST_CASE("a count that comes to its end stays there, and so does the node", "[pool]") {
+// A pool of 4 GiB that holds a hundred arrays of ten million equal strings reaches that count by itself.
+TEST_CASE("a count that reaches its end stays there, and so does the node", "[pool]") {
     constexpr std::uint32_t most = (1u << 30) - 1;
     const auto pool = document_pool::make();
     const auto document = [](const std::string& name, int n) {

@@ -1,4 +1,4 @@
-// What the pool interns: where values repeat, and nothing it decides is for good.
+// What the pool interns: values at paths where they repeat; no decision is final.
 #include "object/detail/interning.hpp"
 
 #include "support/pod_generator.hpp"
@@ -51,16 +51,17 @@ TEST_CASE("a path stops interning when its values do not repeat, samples on, and
     look_up(64, 2);
     CHECK_FALSE(r.stopped());
     CHECK(sampled(0, 1600) == 1600);
-    // The table is empty of them at first: it gets the time to fill, and stops again if nothing comes of it.
+    // At first the table holds none of its values: the path gets time to fill it, and stops again if they do not
+    // repeat.
     look_up(4095, 8);
     CHECK_FALSE(r.stopped());
     look_up(1, 8);
     CHECK(r.stopped());
-    // Every value is in some sample: one alone is found before long.
+    // Every value is in some sample: any single one is found before long.
     unsigned passed = 0;
     while (!r.wanted(7) && passed < 100'000) ++passed;
     CHECK(passed <= 16 * 1024);
-    // After long it takes a smaller sample, which changes as well, and decides as before.
+    // After long the sample is smaller; it changes as well, and decides as before.
     look_up(64 * 7, 8);
     CHECK(sampled(0, 3200) == 50);
     for (passed = 0; !r.wanted(7) && passed < 1'000'000;) ++passed;
@@ -73,7 +74,7 @@ TEST_CASE("a path stops interning when its values do not repeat, samples on, and
     CHECK(sampled(0, 800) == 50);
 }
 
-TEST_CASE("where look-ups in vain are dear, the first few settle it, and only without a single hit", "[pool]") {
+TEST_CASE("if failed look-ups are expensive, the first few decide, but only without a single hit", "[pool]") {
     const auto stops_at = [](int hit_at) {
         detail::interning_record r;
         int n = 0;
@@ -107,7 +108,7 @@ TEST_CASE("values that repeat after all are shared again", "[pool]") {
     CHECK(pool->statistics().nodes == 0);
 }
 
-TEST_CASE("what a document says twice is stored once, interned or not", "[pool]") {
+TEST_CASE("a value that a document holds twice is stored once, interned or not", "[pool]") {
     const auto pool = document_pool::make();
     std::vector<object> held;
     teach_unique(*pool, 4000, held);
@@ -116,7 +117,7 @@ TEST_CASE("what a document says twice is stored once, interned or not", "[pool]"
         held.push_back(decode(*pool, json));
         return pool->statistics().nodes - before;
     };
-    // The string, the object around it (its shape is there), the array, the root.
+    // The string, the object around it (its shape exists already), the array, the root.
     CHECK(nodes_of(R"({"data":{"value":"said only once"},"n":[1]})") <= 4);
     unsigned made = 0, apart = 0;
     for (int i = 0; i < 16; ++i) {
@@ -124,7 +125,7 @@ TEST_CASE("what a document says twice is stored once, interned or not", "[pool]"
         made += static_cast<unsigned>(nodes_of(R"({"data":)" + value + R"(,"n":[1],"again":)" + value + "}"));
         apart += held.back()["data"].same_as(held.back()["again"]) ? 0 : 1;
     }
-    CHECK(apart <= 4); // what remembers it is small and forgets a little
+    CHECK(apart <= 4); // the memory of the document at hand is small and forgets a little
     CHECK(made <= 16 * 3 + 2 + 3 * apart);
 }
 

@@ -17,7 +17,7 @@ using informer::testing::drain;
 
 namespace {
 
-/// A document whose one text of so many bytes no other has.
+/// A document with one text of `bytes` bytes that no other document has.
 std::string unlike_any(unsigned index, unsigned revision, std::size_t bytes) {
     std::string text = std::to_string(index) + " of revision " + std::to_string(revision) + ' ';
     text.resize(bytes, '.');
@@ -26,7 +26,7 @@ std::string unlike_any(unsigned index, unsigned revision, std::size_t bytes) {
 
 } // namespace
 
-TEST_CASE("room of what was shorter or of any length is used again", "[pool]") {
+TEST_CASE("the room of shorter texts, or of texts of any length, is used again", "[pool]") {
     const auto pool = document_pool::make();
     constexpr unsigned count = 20'000;
     std::vector<object> held(count);
@@ -73,7 +73,7 @@ TEST_CASE("free room is joined in shares, whatever comes meanwhile", "[pool]") {
     CHECK(pool->statistics().bytes < 100'000);
 }
 
-TEST_CASE("a pool is not full while what is free in it would do, in pieces that are all too small", "[pool]") {
+TEST_CASE("a pool is not full while its free room would suffice, in pieces that are all too small", "[pool]") {
     detail::pool_limits limits;
     limits.max_bytes = 16 * 1024 * 1024;
     const auto pool = detail::make_pool(decode_options(), limits);

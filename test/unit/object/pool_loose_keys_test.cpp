@@ -1,5 +1,5 @@
-// Keys that hardly repeat are not interned. What documents say, what their versions share and what they cost must not show it
-// but for the memory saved.
+// Keys that hardly repeat are not interned. Except for the memory saved, this must not show in what documents say, what
+// their versions share and what they cost.
 #include "alike_keys.hpp"
 #include "support/pool.hpp"
 
@@ -67,7 +67,7 @@ struct taught_pool {
     std::vector<object> teachers;
 };
 
-/// Documents of a few to many keys, of which most are theirs alone, and their next versions.
+/// Documents with a few to many keys, most of which no other document has, and their next versions.
 class history {
 public:
     explicit history(unsigned seed) : random_(seed) {}
@@ -77,7 +77,7 @@ public:
         case 0: return "common-" + std::to_string(below(10));
         case 1: return std::to_string(below(100)); // short
         case 2: return alike(below(1'000'000), random_() % 1'000'000);
-        case 3: return padded(random_(), 90); // too long to wait
+        case 3: return padded(random_(), 90); // too long to wait in `waiting_keys`
         default: return "key-" + std::to_string(random_());
         }
     }
@@ -101,7 +101,7 @@ public:
         for (unsigned n = below(4) == 0 ? below(400) : 1 + below(30); n > 0; --n) m.push_back({key(), value()});
         return kept_of(m);
     }
-    /// Changed, sometimes only as a text: with a key twice.
+    /// The next version; sometimes only its text changes, by a key that comes twice.
     fields next(const fields& before) {
         fields m = before;
         const auto place = [&] {
@@ -144,7 +144,7 @@ TEST_CASE("a key that does not repeat costs its node, its place and a byte", "[p
     CHECK(after.table_bytes - before.table_bytes <= keys * 2);
 }
 
-TEST_CASE("keys that do not repeat are told from each other however much they look alike", "[pool][keys]") {
+TEST_CASE("keys that do not repeat are distinguished however much they look alike", "[pool][keys]") {
     const taught_pool p;
     for (const unsigned n : {2u, 9u, 10u, 40u, 255u, 256u, 300u}) {
         CAPTURE(n);
@@ -183,7 +183,7 @@ TEST_CASE("keys that repeat after all are shared again", "[pool][keys]") {
     CHECK(p.pool->statistics().shape_bytes == before.shape_bytes);
 }
 
-TEST_CASE("documents of loose keys read as the parser alone would have them", "[pool][keys]") {
+TEST_CASE("documents with loose keys are read as the parser alone would read them", "[pool][keys]") {
     const bool difference = GENERATE(false, true);
     taught_pool p(difference);
     document_pool& pool = *p.pool;
@@ -261,7 +261,8 @@ TEST_CASE("keys of an object are not taken for those of the one before it in a l
         for (unsigned k = 0; k < 40; ++k) m.push_back({"unique-" + std::to_string(i * 40 + k), "1"});
         held.push_back(decode(*pool, of_list(i, text_of(m))));
     }
-    // The first keys of the second object are the cursor's, in their place or elsewhere, and as many as the first object has.
+    // The first keys of the second object are the cursor's, in their place or elsewhere, and as many as the first
+    // object has.
     for (unsigned i = 300; i < 340; ++i) {
         const std::string own = "own-" + std::to_string(i);
         fields first{{own + "-a", "1"}}, second{{"common-b", "2"}, {own + "-c", "3"}};
@@ -303,7 +304,7 @@ TEST_CASE("a text that breaks off amid loose keys leaves nothing behind", "[pool
     CHECK(p.pool->statistics().referenced_nodes == before.referenced_nodes);
 }
 
-TEST_CASE("versions share though the text came by its differences from one with other keys of the same text",
+TEST_CASE("versions share even if a text was read by differences from one whose equal keys are other nodes",
           "[pool][keys][difference]") {
     const taught_pool p(true);
     document_pool& pool = *p.pool;
@@ -315,9 +316,9 @@ TEST_CASE("versions share though the text came by its differences from one with 
     const object own = decode(pool, document(1, m));
     std::vector<object> held;
     history h(1);
-    // own keys are forgotten
+    // so that the pool forgets the keys of `own`
     for (unsigned i = 0; i < 100; ++i) held.push_back(decode(pool, document(2000 + i, h.fresh())));
-    // A template is made of one of these in time.
+    // At some time a template is made of one of these.
     for (unsigned i = 0; i < 2000 && pool.statistics().template_hits == 0; ++i)
         held.push_back(decode(pool, document(1000 + i, m)));
     REQUIRE(pool.statistics().template_hits == 1);
@@ -336,7 +337,7 @@ TEST_CASE("a member that a projection drops leaves no trace, whatever its key is
         return R"({"metadata":{"name":")" + std::string(name) + R"("},"spec":{")" + std::string(key) + R"(":{"a":1})" +
                std::string(more) + "}}";
     };
-    // The key of what is kept is interned at first; where such keys do not repeat it is not.
+    // The key of what is kept is interned at first; once such keys do not repeat, it is not.
     std::vector<object> held;
     for (const bool loose : {false, true}) {
         CAPTURE(loose);

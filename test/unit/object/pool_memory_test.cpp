@@ -57,7 +57,7 @@ TEST_CASE("order of members and spelling of numbers make no new version", "[pool
         decode(*pool, R"({"list":[2,1],"spec":{"name":"long enough","weight":2.5,"replicas":1}})", a).same_as(a));
 }
 
-TEST_CASE("a boolean that turns makes a new version, read at once and in slices", "[pool]") {
+TEST_CASE("a boolean that changes makes a new version, read at once and in slices", "[pool]") {
     const auto pool = document_pool::make();
     failure f;
     const object on = pool->decode(R"({"a":[1,2,3],"b":{"on":true}})", object(), f);
@@ -108,7 +108,7 @@ TEST_CASE("a previous version of another pool or another generation is only a hi
     CHECK(decode(*pool, pod(3), newer).same_as(newer));
 }
 
-TEST_CASE("what dies is freed and its memory used again", "[pool]") {
+TEST_CASE("dead documents are freed, and their memory is used again", "[pool]") {
     const auto pool = document_pool::make();
     const object keep = decode(*pool, pod(0));
     const pool_statistics start = pool->statistics();
@@ -169,7 +169,7 @@ TEST_CASE("memory stays level under random updates", "[pool]") {
 
 namespace {
 
-/// A document with one text of so many bytes, no two alike.
+/// A document with one text of `bytes` bytes; no two documents are alike.
 std::string long_text(unsigned index, unsigned revision, std::size_t bytes) {
     const std::string name = "\"document " + std::to_string(index) + " of revision " + std::to_string(revision) + '"';
     return "{\"name\":" + name + ",\"text\":\"" + std::string(bytes, static_cast<char>('a' + (index + revision) % 26)) +
@@ -207,7 +207,7 @@ TEST_CASE("long texts take little more than their bytes, also after each has cha
         REQUIRE(text.size() == bytes[i]);
         REQUIRE(text.find_first_not_of(text[0]) == std::string::npos);
     }
-    // What dies goes back to the system while others live, whatever lies between them.
+    // The memory of dead texts goes back to the system while others live, whatever lies between them.
     for (unsigned i = 0; i < count; i += 2) {
         all[i] = object();
         bytes[i] = 0;
@@ -234,7 +234,7 @@ TEST_CASE("long texts that die are freed by the documents that come, as short on
 
 namespace {
 
-/// The same, whose text nobody else has.
+/// Decodes a document with a text of `bytes` bytes that no other document has.
 object decode_unlike(document_pool& pool, unsigned index, std::size_t bytes) {
     return decode(pool, "{\"text\":\"" + std::string(bytes, 'x') + ' ' + std::to_string(index) + "\"}");
 }
@@ -280,7 +280,7 @@ TEST_CASE("pages that were given back do not return in a huge one", "[pool]") {
     CHECK(flags.find(" nh ") != std::string::npos);
 }
 
-TEST_CASE("where nothing lives any more the memory goes back in shares, whatever comes meanwhile", "[pool]") {
+TEST_CASE("if nothing lives any more, the memory goes back in shares, whatever comes meanwhile", "[pool]") {
     const auto pool = document_pool::make(decode_options().text_difference(false));
     std::vector<object> all;
     for (unsigned i = 0; i < 60'000; ++i) all.push_back(decode_unlike(*pool, i, 900));
@@ -421,7 +421,7 @@ TEST_CASE("a pool in which nothing lives gives its memory back", "[pool]") {
     }
 }
 
-TEST_CASE("what a text was read with is not kept where it is much", "[pool]") {
+TEST_CASE("the stacks and buffers that a text was read with are not kept if they are large", "[pool]") {
     const auto pool = document_pool::make();
     decode(*pool, R"({"kind":"Pod"})");
     const std::uint64_t before = pool->statistics().bytes;

@@ -1,5 +1,5 @@
-// Versions of one object against each other, and every stored form against a pool that has seen nothing else: whatever the
-// pool's memory of other documents suggests, what comes out is what went in.
+// Versions of one object against each other, and every stored form against a pool that has seen nothing else: whatever
+// the pool's memory of other documents suggests, what comes out is what went in.
 #include <informer/object/document_pool.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -133,7 +133,7 @@ std::string text_of(const tree& t) {
     return s;
 }
 
-/// Values at one place that read alike are one value; returns how many did not.
+/// At each place two versions must share one value exactly if they read alike; returns how many places break that rule.
 unsigned apart(const value& a, const value& b, bool& alike) {
     alike = a.kind() == b.kind() && a.to_json() == b.to_json();
     unsigned wrong = alike != a.same_as(b) && (alike || !(a == b)) ? 1 : 0;
@@ -200,7 +200,7 @@ TEST_CASE("whatever came before, a document is stored as it would be alone", "[p
     }
 }
 
-TEST_CASE("an object knows its key also where its shape took the place of one that died", "[pool]") {
+TEST_CASE("an object knows its key even if its shape took the place of one that died", "[pool]") {
     const auto pool = document_pool::make(decode_options().text_difference(false));
     failure f;
     for (int i = 0; i < 4; ++i) {

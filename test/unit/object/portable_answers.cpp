@@ -1,5 +1,5 @@
-// The scans a second time, in a namespace of their own: a form that is not compiled here would rot until somebody comes with
-// another processor.
+// The scans a second time, in a namespace of their own: a form that is not compiled here would rot until somebody comes
+// with another processor.
 #include "scan_answers.hpp"
 
 #include "object/detail/node.hpp"
@@ -26,7 +26,7 @@ using namespace informer::detail;
 }
 
 #define INFORMER_PORTABLE 1
-#define detail portable_detail // but for the names of files
+#define detail portable_detail // except in the names of files
 #include "object/json_scan.cpp"
 #include "object/packed.cpp"
 

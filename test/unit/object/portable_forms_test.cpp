@@ -1,4 +1,4 @@
-// What runs on processors without SSE2 says the same as what runs here.
+// The code for processors without SSE2 gives the same answers as the code that runs here.
 #include "object/detail/fingerprints.hpp"
 #include "object/detail/packed.hpp"
 #include "object/detail/text_scan.hpp"
@@ -92,7 +92,7 @@ public:
         }
         return s;
     }
-    /// One byte is another one, perhaps.
+    /// Changes one byte, perhaps.
     std::string spoiled(std::string s) {
         if (random_() % 2) s[random_() % s.size()] = static_cast<char>(random_() % 256);
         return s;
@@ -120,7 +120,7 @@ private:
 
 } // namespace
 
-TEST_CASE("portable forms say of JSON what those of this machine say", "[scan][portable]") {
+TEST_CASE("portable forms say the same of JSON as those of this machine", "[scan][portable]") {
     text_maker make;
     for (int i = 0; i < 10'000; ++i) {
         const std::string text = make.json_like(i % 10 == 0 ? 400 : 60);
@@ -128,7 +128,7 @@ TEST_CASE("portable forms say of JSON what those of this machine say", "[scan][p
     }
 }
 
-TEST_CASE("portable forms say of each byte at each place what those of this machine say", "[scan][portable]") {
+TEST_CASE("portable forms say the same of each byte at each place as those of this machine", "[scan][portable]") {
     const std::string text = "\"" + std::string(38, 'x') + "\"";
     for (std::size_t at = 1; at + 1 < text.size(); at += 3) {
         for (unsigned value = 0; value < 256; ++value) {

@@ -76,7 +76,7 @@ TEST_CASE("a projection of the whole document keeps all, or drops all but the id
     CHECK(parse_object(text, decode_options().project(projection::keep({""}))).to_json() == text);
     CHECK(parse_object(text, decode_options().project(projection::keep({"/spec", ""}))).to_json() == text);
     CHECK(parse_object(text, decode_options().project(projection::drop({}))).to_json() == text);
-    // A list that was put together and turned out empty.
+    // A list of pointers that was computed and turned out empty.
     CHECK(parse_object(text, decode_options().project(projection::keep({}))).to_json() ==
           parse_object(text, decode_options().project(projection::drop({""}))).to_json());
     CHECK(parse_object(text, decode_options().project(projection::keep({}))).to_json() != text);
@@ -86,7 +86,7 @@ TEST_CASE("a projection of the whole document keeps all, or drops all but the id
           R"({"spec":1,"metadata":2})");
 }
 
-TEST_CASE("a projection refuses what is no pointer", "[pool]") {
+TEST_CASE("a projection refuses a text that is no pointer", "[pool]") {
     for (const std::string bad : {"spec", "metadata/name", "/a~", "/a~2b", "/~"}) {
         CAPTURE(bad);
         CHECK_THROWS_AS(projection::drop({bad}), error);

@@ -34,7 +34,7 @@ TEST_CASE("leading zeros do not count", "[resource_version]") {
     CHECK(resource_version("007") == resource_version("7"));
 }
 
-TEST_CASE("what is no decimal number is unordered with everything but its own text", "[resource_version]") {
+TEST_CASE("a text that is no decimal number is unordered with everything but itself", "[resource_version]") {
     for (const char* odd : {"", "abc", "-1", "+1", "1.0", " 1", "1 ", "0x10", "\xff", "1a"}) {
         CAPTURE(odd);
         CHECK(compare(odd, "5") == std::partial_ordering::unordered);

@@ -1,5 +1,5 @@
-// What the scans of JSON text say of a text, compiled twice: as they are on this machine, and as they are on one that has
-// nothing but words of eight bytes.
+// What the scans of JSON find in a text, compiled twice: in the forms for this machine, and in those for a machine that
+// has nothing but words of eight bytes.
 #pragma once
 
 #include <cstddef>

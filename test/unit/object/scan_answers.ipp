@@ -1,4 +1,4 @@
-// The body of both, in the namespace of the forms it asks.
+// The body of both functions, in the namespace of the forms that it asks.
 
 namespace informer::detail {
 

@@ -61,7 +61,7 @@ TEST_CASE("a LabelSelector of an object is read as client-go reads it", "[select
     CHECK_FALSE(s.matches(labelled(R"({"app":"db"})")));
 }
 
-TEST_CASE("no LabelSelector is nothing, an empty one everything", "[selector]") {
+TEST_CASE("a missing LabelSelector selects nothing, an empty one everything", "[selector]") {
     const object none = parse_object(R"({"spec":{}})");
     const auto nothing = label_selector::from(none["spec"]["selector"]);
     CHECK(nothing == label_selector::nothing());

@@ -1,4 +1,5 @@
-// A document decoded in slices is the document decoded at once: whatever happens between two slices, and wherever it ends.
+// A document decoded in slices is the document decoded at once: whatever happens between two slices, and wherever it
+// ends.
 #include "support/pod_generator.hpp"
 #include "support/pool.hpp"
 
@@ -29,7 +30,7 @@ std::string long_list() {
     return json + "0]}";
 }
 
-/// Texts that are near JSON, and near what is treated apart.
+/// Texts that are nearly JSON, and near everything that is treated specially.
 class mutator {
 public:
     explicit mutator(unsigned seed) : random_(seed) {}
@@ -101,8 +102,9 @@ TEST_CASE("slices: the same documents and the same errors as at once, wherever t
     CHECK(bad > 1500);
 }
 
-// Boost.JSON 1.83 writes beyond its buffer where it goes on within one of these and then has 4 KiB of them: boostorg/json#876.
-TEST_CASE("slices: none ends within a character or an escape, where there is nothing else for long", "[pool]") {
+// Boost.JSON 1.83 writes beyond its buffer if it resumes within a character or an escape and then meets 4 KiB of them:
+// boostorg/json#876.
+TEST_CASE("slices: none ends within a character or an escape, even if there is nothing else for long", "[pool]") {
     const auto many = [](std::string_view what) {
         std::string s;
         for (int i = 0; i < 30'000; ++i) s += what;
@@ -130,7 +132,7 @@ TEST_CASE("slices: none ends within a character or an escape, where there is not
     }
 }
 
-TEST_CASE("slices: a text goes in as many as it takes, and comes out once", "[pool]") {
+TEST_CASE("slices: a text takes as many as it needs, and makes one document", "[pool]") {
     const auto pool = document_pool::make();
     const std::string json = pod(1);
     failure f;
@@ -139,7 +141,7 @@ TEST_CASE("slices: a text goes in as many as it takes, and comes out once", "[po
     CHECK(steps + 1 >= json.size() / 5096); // a slice may become longer for the sake of its end
     CHECK(steps >= 3);
     CHECK(o.to_json() == parse_object(json).to_json());
-    // What did not change is its predecessor, and makes nothing.
+    // An unchanged text is its predecessor, and makes nothing.
     const std::uint64_t nodes = pool->statistics().nodes;
     CHECK(in_slices(*pool, json, o, f, 1000).root() == o.root());
     CHECK(pool->statistics().nodes == nodes);
@@ -191,7 +193,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("slices: given up at any of them nothing is left", "[pool]") {
+TEST_CASE("slices: if a decoding is given up at any of them, nothing is left", "[pool]") {
     const std::string old = pod(3), json = pod(3, 1);
     for (const bool with_previous : {false, true}) {
         const auto pool = document_pool::make();
@@ -215,7 +217,7 @@ TEST_CASE("slices: given up at any of them nothing is left", "[pool]") {
     }
 }
 
-TEST_CASE("slices: what is given up is freed a share at a time", "[pool]") {
+TEST_CASE("slices: a decoding that is given up is freed a share at a time", "[pool]") {
     const auto pool = document_pool::make();
     const std::string json = long_list();
     {
@@ -229,7 +231,7 @@ TEST_CASE("slices: what is given up is freed a share at a time", "[pool]") {
     check_empty(*pool);
 }
 
-TEST_CASE("slices: what a large document left is not freed in one step with the next small one", "[pool]") {
+TEST_CASE("slices: a large dead document is not freed in one step with the next small one", "[pool]") {
     const auto pool = document_pool::make();
     const std::string json = long_list();
     failure f;
@@ -322,7 +324,7 @@ TEST_CASE("slices: between them the pool decodes, frees, counts, moves and begin
     check_empty(*pool);
 }
 
-TEST_CASE("slices: equal but for the order of members is no new version, found out in steps", "[pool]") {
+TEST_CASE("slices: a document equal except for the order of members is no new version, found in steps", "[pool]") {
     std::string one = R"({"metadata":{"name":"x"},"list":[)", other = R"({"list":[)";
     for (int i = 0; i < 3000; ++i) {
         const std::string n = std::to_string(i);
@@ -338,7 +340,7 @@ TEST_CASE("slices: equal but for the order of members is no new version, found o
     object b = in_slices(*pool, other, a, f, 1000, [&] { ++steps; });
     CHECK(b.root() == a.root());
     CHECK(steps > other.size() / 1000 + 10);
-    // A difference in the last place is one.
+    // A difference in the last place counts.
     other.replace(other.rfind("\"x\""), 3, "\"y\"");
     b = in_slices(*pool, other, a, f, 1000);
     CHECK(b != a);
@@ -347,9 +349,9 @@ TEST_CASE("slices: equal but for the order of members is no new version, found o
     check_empty(*pool);
 }
 
-TEST_CASE("slices: keys in another order are told also where an object died between two slices", "[pool]") {
-    // Four objects of short keys. The second one is read alongside the first, the fourth alongside the third; the first two die with
-    // the value that comes twice, and the keys of the third take their place.
+TEST_CASE("slices: keys in another order are recognized even if an object died between two slices", "[pool]") {
+    // Four objects with short keys. The second one is read alongside the first, the fourth alongside the third. The
+    // first two die when the value of their key comes a second time, and the keys of the third one take their place.
     static constexpr unsigned n = 300;
     const auto wide = [](unsigned members, const std::function<unsigned(unsigned)>& place) {
         std::string s;
@@ -359,7 +361,7 @@ TEST_CASE("slices: keys in another order are told also where an object died betw
         }
         return s + "}";
     };
-    for (const unsigned members : {n, n + 5}) { // their keys take as much memory
+    for (const unsigned members : {n, n + 5}) { // with either number the keys take as much memory
         CAPTURE(members);
         const std::string text =
             R"({"metadata":{"name":"x"},"p":{"a":[)" + wide(members, [](unsigned i) { return i; }) + "," +
@@ -370,7 +372,7 @@ TEST_CASE("slices: keys in another order are told also where an object died betw
         failure f;
         object o = in_slices(*pool, text, object(), f, decoding::slice);
         REQUIRE(!f);
-        CHECK((o.to_json() == parse_object(text).to_json())); // not printed
+        CHECK((o.to_json() == parse_object(text).to_json())); // in parentheses, so as not to be printed
         for (unsigned i = 0; i < n; ++i) REQUIRE(o["q"][std::size_t{1}][std::to_string(i)].int64_or(n) == i);
         o = object();
         check_empty(*pool);
@@ -424,7 +426,7 @@ TEST_CASE("slices: the key is found in steps as at once", "[pool]") {
     CHECK(named > 500);
 }
 
-TEST_CASE("slices: the key is found in steps also in long metadata, and not behind what nobody writes", "[framer]") {
+TEST_CASE("slices: the key is found in steps in long metadata, but not behind absurd blanks or names", "[framer]") {
     std::string annotations;
     for (int i = 0; i < 20'000; ++i) annotations += "\"a" + std::to_string(i) + R"(":"\\\"\\",)";
     const std::string space(100'000, ' '), many(100'000, 'n');

@@ -1,5 +1,5 @@
-// A document moved in slices is the document moved at once, whatever happens between two slices; and the generation it came from
-// dies in shares.
+// A document moved in slices is the document moved at once, whatever happens between two slices; and the generation
+// that it came from dies in shares.
 #include "support/pod_generator.hpp"
 #include "support/pool.hpp"
 
@@ -22,7 +22,7 @@ using informer::testing::pod;
 
 namespace {
 
-/// Values of all kinds, 4,000 containers, much of it twice.
+/// A document with values of all kinds and 4,000 containers, much of it twice.
 std::string long_list(unsigned index) {
     std::string json = R"({"metadata":{"name":"long-)" + std::to_string(index) + R"("},"list":[)";
     for (unsigned i = 0; i < 2000; ++i) {
@@ -32,7 +32,7 @@ std::string long_list(unsigned index) {
     return json + "{}]}";
 }
 
-/// Moved one step at a time, each of this size.
+/// Moves an object in steps of `bytes`.
 object in_slices(document_pool& pool, const object& o, std::size_t bytes) {
     failure f;
     const auto m = pool.begin_move(o);
@@ -65,10 +65,10 @@ TEST_CASE("sliced move: the document, and what it shares with others, are as the
     CHECK(after.referenced_nodes == before.referenced_nodes);
     CHECK(after.generations == 1);
     for (std::size_t i = 0; i < held.size(); ++i) REQUIRE(held[i].to_json() == text[i]);
-    // What is at home, and nothing, stay as they are.
+    // An object of the current generation, and an empty one, stay as they are.
     CHECK(in_slices(*pool, held[0], 1).same_as(held[0]));
     CHECK_FALSE(in_slices(*pool, object(), 1));
-    // Out of another pool.
+    // From another pool.
     const object other = in_slices(*pool, parse_object(text[0]), 100);
     CHECK(other == held[0]);
     CHECK(other.value().generation() == held[0].value().generation());
@@ -76,7 +76,7 @@ TEST_CASE("sliced move: the document, and what it shares with others, are as the
 
 TEST_CASE("sliced move: documents on their way at the same time share what they shared", "[pool]") {
     const auto pool = document_pool::make();
-    for (int i = 0; i < 500; ++i) decode(*pool, pod(static_cast<unsigned>(i))); // paths are interned no more
+    for (int i = 0; i < 500; ++i) decode(*pool, pod(static_cast<unsigned>(i))); // the paths stop interning
     std::vector<object> held{decode(*pool, long_list(1))};
     for (int i = 0; i < 5; ++i) held.push_back(held[0]); // the same document
     held.push_back(decode(*pool, long_list(1) + " ", held[0]));
@@ -102,7 +102,7 @@ TEST_CASE("sliced move: documents on their way at the same time share what they 
     CHECK(after.node_bytes == before.node_bytes);
 }
 
-TEST_CASE("sliced move: a step makes what its bytes are, and no more", "[pool]") {
+TEST_CASE("sliced move: a step makes as many nodes as its bytes allow, and no more", "[pool]") {
     const auto pool = document_pool::make();
     const object o = decode(*pool, long_list(0));
     const std::uint64_t nodes = pool->statistics().nodes;

@@ -1,4 +1,4 @@
-// What a server sends is read on whatever stack the thread has.
+// Whatever a server sends is read also on a small stack of a thread.
 #include "support/pool.hpp"
 
 #include <informer/object/document_pool.hpp>
@@ -17,7 +17,7 @@ using informer::testing::decode;
 
 namespace {
 
-/// Nested as deep as may be, with something of its own at each level.
+/// A document nested nearly as deep as is allowed, with a value of its own at each level.
 std::string deep(int number) {
     constexpr int levels = 980;
     std::string s = R"({"apiVersion":"v1","kind":"Thing","metadata":{"name":"n)" + std::to_string(number) +
@@ -45,7 +45,7 @@ void on_a_stack_of(std::size_t bytes, std::function<void()> f) {
 
 } // namespace
 
-TEST_CASE("objects as deep as may be are read, followed and let go with a stack of 128 KiB", "[pool]") {
+TEST_CASE("objects nearly as deep as allowed are decoded, moved and freed on a stack of 128 KiB", "[pool]") {
     const auto pool = document_pool::make();
     object last;
     on_a_stack_of(128 << 10, [&] {

@@ -1,4 +1,5 @@
-// The same history, read in two ways, by differences, by our reader and by Boost.JSON's parser: the same documents, the same errors.
+// The same history, read in two of three ways (by differences, by our reader, by Boost.JSON's parser): the same
+// documents, the same errors.
 #include "text_difference_scene.hpp"
 
 #include "object/detail/text_difference.hpp"
@@ -23,7 +24,8 @@ namespace {
 
 enum class ways { difference_and_reader, reader_and_parser };
 
-/// The same history in a pool with templates and in one without, or in one without and in one that asks the parser only.
+/// The same history in a pool with templates and in one without, or in one without and in one that uses the parser
+/// only.
 class pair_of_pools {
 public:
     explicit pair_of_pools(ways w, const decode_options& options, std::size_t slots)
@@ -45,7 +47,7 @@ public:
         }
         if (!x) return;
         ++decoded_;
-        // (What is interned at the moment each pool decides for itself: then one may share more.)
+        // (With fillers each pool decides by itself what to intern at the moment: then one of them may share more.)
         if (with_previous && a_[slot] && x && fillers_.empty() && ++checked_ % 4 == 0) {
             const std::uint64_t with = apart(a_[slot].value(), x.value()), without = apart(b_[slot].value(), y.value());
             if (with > without) {
@@ -62,7 +64,7 @@ public:
         texts_[slot] = json;
     }
     void drop(std::size_t slot) { a_[slot] = b_[slot] = object(); }
-    /// One more, which stays: in a large pool paths stop being interned, and begin anew.
+    /// Adds a document that stays: in a large pool paths stop being interned, and begin again.
     void fill(const std::string& json) {
         failure f;
         fillers_.push_back(with_->decode(json, object(), f));
@@ -340,7 +342,7 @@ void fuzz(const decode_options& options, unsigned with_seed, std::size_t n, bool
         if (pools.without().decode(json, object(), f)) sources.push_back(json);
     }
     for (std::size_t i = 0; i < fuzz_rounds(n); ++i) {
-        // One mistake hides all others: good ones in between.
+        // One error hides all others, so good documents come in between.
         const std::size_t slot = m.pick(pools.slots());
         const std::string& source = sources[m.pick(sources.size())];
         if (i % 2 == 0) {
@@ -396,8 +398,9 @@ TEST_CASE("by differences or not: the same documents and the same errors", "[poo
     }
 }
 
-// Where interning stops and begins anew what reads alike is there twice; keys of their own are not interned, nor are objects that have
-// them; what has very many members is looked through otherwise; and a text may be spelled in several ways.
+// Where interning stops and begins again, equal values exist twice. Keys that no other document has are not interned,
+// nor are objects with such keys. Objects with very many members are searched in another way. And a text may be spelled
+// in several ways.
 TEST_CASE("by differences or not, while interning stops and begins: the same documents, and nothing is left",
           "[pool][difference]") {
     const tireless tries;
@@ -439,7 +442,7 @@ TEST_CASE("by differences or not, while interning stops and begins: the same doc
     pools.finish();
 }
 
-// managedFields kept: what is skipped of it is asked less of.
+// managedFields are kept: text that is skipped is checked less strictly.
 TEST_CASE("by our reader or by the parser: the same documents and the same errors", "[pool]") {
     const auto fuzz_both = [](decode_options options, unsigned seed, std::size_t n, bool pods) {
         fuzz(options.keep_managed_fields(), seed, n, pods, ways::reader_and_parser);

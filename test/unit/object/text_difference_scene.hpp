@@ -1,4 +1,4 @@
-// Pools that read by differences, and the like that do not, or by Boost.JSON's parser only.
+// Pools that read by differences, pools that do not, and pools that use Boost.JSON's parser only.
 #pragma once
 
 #include "support/pod_generator.hpp"
@@ -46,7 +46,7 @@ inline std::string replaced(std::string s, std::string_view what, std::string_vi
     return s.replace(at, what.size(), by);
 }
 
-/// Texts are compared whether that pays or not, and each is learned from.
+/// While an object of it lives, texts are compared whether that pays or not, and each one is learned from.
 class tireless {
 public:
     tireless() noexcept { informer::detail::text_difference::tireless = true; }

@@ -18,7 +18,7 @@ using namespace text_difference_test;
 using informer::testing::decode;
 using informer::testing::drain;
 
-TEST_CASE("documents alike are read by their differences", "[pool][difference]") {
+TEST_CASE("similar documents are read by their differences", "[pool][difference]") {
     const auto pool = make_pool(true, decode_options().type("v1", "Pod")),
                reference = make_pool(false, decode_options().type("v1", "Pod"));
     std::vector<object> pods;
@@ -43,7 +43,7 @@ TEST_CASE("documents alike are read by their differences", "[pool][difference]")
     CHECK(pool->statistics().nodes < nodes * 2);
 }
 
-TEST_CASE("what differs in structure is read by itself, the rest by its differences", "[pool][difference]") {
+TEST_CASE("parts that differ in structure are read by themselves, the rest by its differences", "[pool][difference]") {
     const auto pool = make_pool(true), reference = make_pool(false);
     std::vector<object> pods{decode(*pool, pod(0)), decode(*pool, pod(1))};
     const std::string base = pod(2);
@@ -66,7 +66,7 @@ TEST_CASE("what differs in structure is read by itself, the rest by its differen
         CHECK(decode(*pool, t, pods.back()).same_as(pods.back()));
     }
     CHECK(pool->statistics().template_hits - before == 2 * std::size(texts));
-    // Whether what is skipped may be broken is for the parser to say.
+    // Whether skipped text may be broken is for the parser to decide.
     for (const auto& [what, by] : {std::pair(R"("f:generateName":{},)", R"("f:generateName":{,)"),
                                    std::pair(R"("f:hostIP":{})", R"("f:hostIP":{]})"),
                                    std::pair(R"("subresource":"status"}])", R"("subresource":"status"}})"),
@@ -91,7 +91,7 @@ TEST_CASE("texts of a few documents are not kept", "[pool][difference]") {
     for (unsigned i = 60; i < 260; ++i) pods.push_back(decode(*pool, pod(i)));
     CHECK(pool->statistics().templates == 1);
     CHECK(pool->statistics().template_hits > 120);
-    // They go with the documents.
+    // The templates go with the documents.
     pods.resize(10);
     drain(*pool);
     CHECK(pool->statistics().templates == 0);
@@ -165,16 +165,16 @@ TEST_CASE("pods of more structures than there are templates, in no order, cost w
         for (unsigned i = 0; i < n; ++i) lists[revision].push_back(text(i * 777 % n, revision));
     const auto pool = make_pool(true), reference = make_pool(false);
     std::vector<object> pods[2] = {std::vector<object>(n), std::vector<object>(n)};
-    // processor time: others may be busy
+    // processor time: other processes may be busy
     const auto time_of = [&](bool difference, const std::vector<std::string>& texts) {
         const auto begun = std::clock();
         for (unsigned i = 0; i < n; ++i)
             pods[difference][i] = decode(difference ? *pool : *reference, texts[i], pods[difference][i]);
         return static_cast<double>(std::clock() - begun);
     };
-    // Of pairs, one behind the other, the median: a processor may be half as fast for a while.
+    // The median of pairs of runs, one right after the other: a processor may be half as fast for a while.
     std::vector<double> ratios;
-    for (int times = 0; times < 9; ++times) { // each of them a state that is not the one before
+    for (int times = 0; times < 9; ++times) { // each time another state than the time before
         const double without = time_of(false, lists[times % 2]);
         ratios.push_back(time_of(true, lists[times % 2]) / without);
     }
@@ -183,7 +183,7 @@ TEST_CASE("pods of more structures than there are templates, in no order, cost w
     CHECK(ratios[ratios.size() / 2] < 1.25);
 }
 
-TEST_CASE("texts that can be no templates keep later ones from none", "[pool][difference]") {
+TEST_CASE("texts that cannot be templates do not keep later ones from becoming some", "[pool][difference]") {
     const auto pool = make_pool(true);
     std::vector<object> held;
     for (unsigned i = 0; i < 400; ++i) // a key twice cannot be mapped
@@ -215,7 +215,7 @@ TEST_CASE("large texts that are alike are read by differences among small ones, 
     CHECK(hits() > n * 9 / 10);
 }
 
-TEST_CASE("texts of which no two are alike cost no templates without end", "[pool][difference]") {
+TEST_CASE("texts of which no two are alike do not make templates without end", "[pool][difference]") {
     const auto pool = make_pool(true);
     std::vector<object> held;
     for (unsigned i = 0; i < 3000; ++i) {
@@ -225,7 +225,7 @@ TEST_CASE("texts of which no two are alike cost no templates without end", "[poo
     }
     CHECK(pool->statistics().template_hits == 0);
     CHECK(pool->statistics().template_bytes < 64 * 1024);
-    // As soon as they are alike, they are read as such.
+    // As soon as texts are alike, they are read by their differences.
     for (unsigned i = 0; i < 3000; ++i) held.push_back(decode(*pool, pod(i)));
     CHECK(pool->statistics().template_hits > 2500);
 }
@@ -277,7 +277,7 @@ TEST_CASE("containers around one change are the nodes that the reader makes of t
     CHECK(pool->statistics().referenced_nodes == 0);
 }
 
-TEST_CASE("templates go when they weigh too much beside what is left", "[pool][difference]") {
+TEST_CASE("templates go when they are too large beside the documents that are left", "[pool][difference]") {
     const auto pool = make_pool(true, decode_options(), 64);
     std::vector<object> pods;
     for (unsigned i = 0; i < 6000; ++i) // nine structures in turn
@@ -364,7 +364,7 @@ TEST_CASE("wide compares find what plain ones find", "[pool][difference]") {
     }
 }
 
-TEST_CASE("what was tried in vain leaves no trace", "[pool][difference]") {
+TEST_CASE("a failed attempt leaves no trace", "[pool][difference]") {
     const auto options = decode_options().project(projection::keep({"/spec/a/name", "/metadata/labels", "/spec/n"}));
     const auto pool = make_pool(true, options), reference = make_pool(false, options);
     const std::string base =
@@ -411,7 +411,7 @@ TEST_CASE("a template of very many short keys is made without looking for each a
             .append("\":1");
     text += "}}";
     std::size_t templates = 0;
-    const auto least = [&](bool difference) { // processor time: others may be busy
+    const auto least = [&](bool difference) { // processor time: other processes may be busy
         std::clock_t best = std::numeric_limits<std::clock_t>::max();
         for (int times = 0; times < 5; ++times) {
             const auto pool = make_pool(difference);
@@ -429,8 +429,9 @@ TEST_CASE("a template of very many short keys is made without looking for each a
     CHECK(with_template < 6 * parsed);
 }
 
-// What is stored without interning may be there twice, and versions share what they have in common all the same: what the template
-// lends is replaced by the previous version's. What a change has made is nobody's to replace, also where it is what the template has.
+// Values stored without interning may exist twice, and versions share what they have in common all the same: a value
+// taken from the template is replaced by the previous version's. A value that a change has made must not be replaced,
+// even if it is the template's.
 TEST_CASE("a value that is spelled otherwise than the template's is counted as often as it is used",
           "[pool][difference]") {
     const tireless tries;
@@ -440,14 +441,14 @@ TEST_CASE("a value that is spelled otherwise than the template's is counted as o
     };
     unsigned named = 0;
     std::vector<object> fillers;
-    // Interning of /data and of what is in it stops, and begins anew, by what this teaches it.
+    // What this teaches the pool makes interning of /data and its contents stop, or begin again.
     const auto fill = [&](unsigned n, unsigned values) {
         for (; n > 0; --n, ++named)
             fillers.push_back(
                 decode(*pool, document("f" + std::to_string(named),
                                        "\"k0\":\"a filler's value " + std::to_string(named % values) + '"')));
     };
-    std::string others; // more keys than are looked through for what has moved
+    std::string others; // more keys than are searched for members that have moved
     for (unsigned k = 1; k < 300; ++k) others += ",\"k" + std::to_string(k) + "\":" + std::to_string(k);
     const auto data = [](unsigned i, const char* a) {
         return "\"k0\":\"the v" + std::string(a) + "lue number " + std::to_string(i) + '"';

@@ -34,7 +34,7 @@ TEST_CASE("a transform rewrites each object once before it is stored", "[pool]")
     CHECK(calls == 3);
 }
 
-TEST_CASE("a transform that nests an object too deeply is told so", "[pool]") {
+TEST_CASE("a transform that nests an object too deeply is an error", "[pool]") {
     const auto pool = document_pool::make(decode_options().transform_with([](boost::json::value& v) {
         for (int i = 0; i < 1000; ++i) v = boost::json::object{{"deeper", std::move(v)}};
     }));
@@ -43,7 +43,7 @@ TEST_CASE("a transform that nests an object too deeply is told so", "[pool]") {
     CHECK(f == errc::bad_configuration);
 }
 
-TEST_CASE("a number beyond all doubles is the largest one where it has been a double, and no number is null",
+TEST_CASE("a number beyond all doubles becomes the largest one on its way through a double, and NaN is null",
           "[pool]") {
     const auto pool = document_pool::make(decode_options().transform_with(
         [](boost::json::value& v) { v.as_object()["none"] = std::numeric_limits<double>::quiet_NaN(); }));
@@ -68,7 +68,7 @@ TEST_CASE("a transform cannot change which object it is, nor which state of it",
         for (const char* one : {"name", "namespace", "uid", "resourceVersion"}) m[one] = "another";
     };
     CHECK(rewritten(change, whole) == whole);
-    // What it never had it does not get.
+    // An object does not get members of its identity that it never had.
     CHECK(rewritten(change, R"({"metadata":{"name":"a"}})") == R"({"metadata":{"name":"a"}})");
 
     const transform anew = [](boost::json::value& v) {
@@ -76,7 +76,7 @@ TEST_CASE("a transform cannot change which object it is, nor which state of it",
     };
     CHECK(rewritten(anew, whole) == R"({"metadata":)" + metadata + R"(,"spec":2})");
 
-    // Nothing is made up where nothing is left.
+    // Nothing is made up if no metadata is left.
     const transform without = [](boost::json::value& v) { v.as_object().erase("metadata"); };
     CHECK(rewritten(without, whole) == R"({"spec":1})");
 }

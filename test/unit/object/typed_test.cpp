@@ -129,7 +129,7 @@ TEST_CASE("an object is read as a struct, nested ones, lists, maps and bases inc
     CHECK(f.spec.anything == boost::json::parse(R"({"deep":[1,"x",null]})"));
 }
 
-TEST_CASE("what is read into a struct and written again is what it was, also at the ends of what a member can hold") {
+TEST_CASE("a value read into a struct and written again is unchanged, also at the limits of what its member holds") {
     const object o = parse_object(R"({"float":[0.1,3.5,-1e-7,3.4e38],"double":[0.1,1e300],)"
                                   R"("time":["9999-12-31T23:59:59Z","0001-01-01T00:00:00Z","2024-02-29T00:00:00Z"]})");
     const auto back = [&](const char* member, const auto& read) {
@@ -145,7 +145,7 @@ TEST_CASE("what is read into a struct and written again is what it was, also at 
           "1677-09-21T00:12:43.145224Z");
 }
 
-TEST_CASE("a time that the clock does not count to is its first or its last") {
+TEST_CASE("a time beyond the range of the clock is read as its first or its last") {
     const object o = parse_object(
         R"({"times":["9999-12-31T23:59:59Z","2262-05-01T00:00:00+01:00","0001-01-01T00:00:00Z","9999-02-30T00:00:00Z"]})");
     CHECK(as<time_point>(o["times"][0]) == time_point::max());
@@ -156,7 +156,7 @@ TEST_CASE("a time that the clock does not count to is its first or its last") {
     CHECK(f == errc::wrong_type);
 }
 
-TEST_CASE("a number that its member cannot hold is told of, and is no infinity") {
+TEST_CASE("a number that its member cannot hold is an error, and does not become infinity") {
     const object o = parse_object(R"({"narrow":[1e300],"wide":[-1e400]})");
     failure f;
     as<std::vector<float>>(o["narrow"], f);
@@ -167,7 +167,7 @@ TEST_CASE("a number that its member cannot hold is told of, and is no infinity")
     CHECK(f == errc::wrong_type);
 }
 
-TEST_CASE("what is missing or null keeps the struct's own value") {
+TEST_CASE("a missing or null member keeps the struct's own value") {
     for (const char* text : {R"({"metadata":{}})", R"({"metadata":{"namespace":null},"spec":null})",
                              R"({"metadata":{},"spec":{"replicas":null,"paused":null,"ports":null,"many":null}})"}) {
         CAPTURE(text);
@@ -219,7 +219,7 @@ TEST_CASE("a whole number is read where it fits, whatever its spelling, and nowh
     CHECK(why(R"({"whole":1.5})") == whole + "1.5");
     CHECK(why(R"({"whole":18446744073709551615})") == whole + "18446744073709551615");
     CHECK(why(R"({"whole":"5"})") == whole + "a string");
-    // As long as somebody likes: not in the sentence.
+    // A number may be of any length: the message does not repeat it.
     CHECK(why(("{\"whole\":1" + std::string(100'000, '0') + "}").c_str()) == whole + "a number");
 }
 
@@ -245,7 +245,7 @@ TEST_CASE("a document of other types is an error that says where") {
     CHECK_FALSE(f);
 }
 
-TEST_CASE("a struct is written as it is read, without what is not there") {
+TEST_CASE("a struct is written as it is read, without missing members") {
     scene::foo f;
     f.kind = "Foo";
     f.metadata.name = "a";
@@ -267,7 +267,7 @@ TEST_CASE("a struct is written as it is read, without what is not there") {
     CHECK(to_value(f).at("metadata").at("creationTimestamp") == "2024-01-01T00:00:00.250000Z");
 }
 
-TEST_CASE("a type has a conversion of its own, and its errors a path") {
+TEST_CASE("a type may have a conversion of its own, whose errors get a path") {
     const auto t = as<scene::timed>(parse_object(R"({"wait":"30s","again":"5s"})"));
     CHECK(t.wait.count == 30);
     CHECK(t.again->count == 5);

@@ -81,7 +81,7 @@ TEST_CASE("an element is found by an index of any whole type", "[value]") {
     CHECK_FALSE(o.value()[0].exists());
 }
 
-TEST_CASE("a pointer that is read once gives of any value what at_pointer gives", "[value]") {
+TEST_CASE("a pointer that is parsed once finds the same in any value as at_pointer", "[value]") {
     std::vector<object> objects{object()};
     for (const char* json :
          {R"({"a":{"b":"1","long key":2}})", R"({"x":0,"a":{"long key":3,"y":1,"b":"4"}})", R"({"a":[10,{"b":[5]}]})",
@@ -90,7 +90,7 @@ TEST_CASE("a pointer that is read once gives of any value what at_pointer gives"
     for (const char* pointer : {"", "/", "//", "/a", "/a/b", "/a/long key", "/a/0", "/a/1/b/0", "/a/01", "/a/-", "/a/2",
                                 "/~0/~1", "/a~1b", "/a~2", "/~", "a", "/a/b/c", "/none/of/these"}) {
         const detail::pointer_reader read{std::string_view(pointer)};
-        for (int round = 0; round < 2; ++round) // the second time each finds what another has left
+        for (int round = 0; round < 2; ++round) // the second time each meets what another one has left
             for (const object& o : objects) {
                 CAPTURE(pointer, o.to_json());
                 const value v = read(o.value());
@@ -256,9 +256,9 @@ TEST_CASE("an object knows its key, whatever form its parts are stored in", "[va
             REQUIRE_FALSE(o.has_key(std::string(name_space) + "x", name));
             REQUIRE_FALSE(o.has_key(name_space, ""));
             pool->begin_generation();
-            o = pool->move(o, f); // its handles are others there
+            o = pool->move(o, f); // its handles change there
             REQUIRE(o.has_key(name_space, name));
-            pool->collect(100'000); // the root of the one before is used again
+            pool->collect(100'000); // so that the root of the object before is used again
         }
     }
     for (const char* keyless : {"{}", R"({"metadata":[1]})", R"({"metadata":{"name":7,"namespace":{}}})"}) {

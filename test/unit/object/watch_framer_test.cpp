@@ -36,7 +36,7 @@ TEST_CASE("watch framer cuts a recorded watch the same at every byte", "[framer]
     CHECK(s.events[3].type == "BOOKMARK");
 }
 
-TEST_CASE("the end of a watch inside an event is told from one between events", "[framer]") {
+TEST_CASE("the end of a watch inside an event is distinguished from one between events", "[framer]") {
     const std::string_view one = R"({"type":"ADDED","object":{}})";
     CHECK(cut_stream({}).idle);
     CHECK(cut_stream({"\n  "}).idle);
@@ -83,7 +83,7 @@ TEST_CASE("a malformed event does not swallow those behind it", "[framer]") {
     struct row {
         std::string event;
         std::string where;
-        bool told_by_next = true; ///< else by its own line feed
+        bool told_by_next = true; ///< the next event shows the fault, else its own line feed
     };
     const std::string good = R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})"
                              "\n";
@@ -133,8 +133,8 @@ TEST_CASE("a malformed event does not swallow those behind it", "[framer]") {
                              "\n";
     for (const std::string cut :
          {R"({"type":"ADDED","object":{"x":1,)", R"({"type":"ADDED","object":{"x":)", R"({"type":"ADDED","object":[)"})
-        rows.push_back({cut + "\n", at(cut.size() + 1 + next.size()) + "the end of the event before"}); // may go on so
-    // Two in a row: the first one is told.
+        rows.push_back({cut + "\n", at(cut.size() + 1 + next.size()) + "the end of the event before"}); // may continue
+    // Two in a row: the first one is reported.
     const std::string first = R"({"type":"ADDED","object":{"x":1)"
                               "\n";
     bracket(first + R"({"type":"ADDED","object":{"x":"1}})"
@@ -242,7 +242,7 @@ TEST_CASE("a whole line is cut without a look into it, and is the same event whe
     framer.lend(both);
     REQUIRE(framer.next(f));
     CHECK(framer.unproven());
-    CHECK(framer.object().data() == both.data() + 28); // where it lies
+    CHECK(framer.object().data() == both.data() + 28); // not copied
     const std::string object(framer.object());
     framer.look_again();
     REQUIRE(framer.next(f));

@@ -86,13 +86,13 @@ TEST_CASE("delayed items come out by time, then by arrival, whatever is brought 
     }
 }
 
-TEST_CASE("names cannot be chosen so that they meet in the table") {
+TEST_CASE("keys cannot be chosen so that they collide in the table") {
     const auto slot = [](std::size_t hash) { return (hash * 0x9e3779b97f4a7c15U) >> 32 & 4095; };
     std::set<std::size_t> slots;
     int chosen = 0;
     for (int i = 0; chosen < 64; ++i) {
         const std::string name = "default/pod-" + std::to_string(i);
-        if (slot(std::hash<std::string>()(name)) != 0) continue; // what anybody can compute
+        if (slot(std::hash<std::string>()(name)) != 0) continue; // a hash that anybody can compute
         ++chosen;
         slots.insert(slot(queue_hash<std::string>()(name)));
     }

@@ -20,7 +20,7 @@ using informer::testing::settle;
 
 namespace {
 
-/// What the pieces saw.
+/// What the pieces record.
 struct record {
     std::vector<int> times = std::vector<int>(100);
     int running = 0, most = 0;
@@ -35,7 +35,7 @@ asio::awaitable<void> piece(record* r, std::size_t i) {
 
 } // namespace
 
-TEST_CASE("Q10 each piece is worked on exactly once, by at most so many at a time") {
+TEST_CASE("Q10 each piece is worked on exactly once, and at most as many at a time as there are workers") {
     for (const std::size_t workers : {0U, 1U, 3U, 1000U}) {
         record r;
         std::function<asio::awaitable<void>(std::size_t)> work = [&r](std::size_t i) { return piece(&r, i); };
@@ -46,7 +46,7 @@ TEST_CASE("Q10 each piece is worked on exactly once, by at most so many at a tim
     }
 }
 
-TEST_CASE("Q10 without work it says so at once") {
+TEST_CASE("Q10 a missing work function is an error at once") {
     CHECK_THROWS_AS(parallelize(1, 3, nullptr), error);
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("Q10 no pieces: nothing happens") {
     CHECK(r.times == std::vector<int>(100, 0));
 }
 
-TEST_CASE("Q10 an exception stops the intake, the running pieces end, and it comes out") {
+TEST_CASE("Q10 after an exception no further piece starts, the running ones end, and then it is thrown") {
     record r;
     auto failing = [](record* of, std::size_t i) -> asio::awaitable<void> {
         co_await piece(of, i);

@@ -1,4 +1,4 @@
-// A coroutine that waits at a queue.
+// A coroutine that waits for items of a queue.
 #pragma once
 
 #include "queue_scene.hpp"
@@ -15,7 +15,7 @@
 
 namespace informer::testing {
 
-/// A coroutine that gets one item and tells how that went.
+/// A coroutine that gets items (one by default) and records what it got and how it ended.
 class getter {
 public:
     explicit getter(queue_scene& s, int count = 1) {

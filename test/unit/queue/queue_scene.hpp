@@ -1,4 +1,4 @@
-// A queue with a clock that is turned by hand.
+// A queue with a manual clock.
 #pragma once
 
 #include "support/run.hpp"
@@ -32,12 +32,12 @@ struct queue_scene {
         one.done();
         return k;
     }
-    /// What is ready to run, runs.
+    /// Runs all handlers that are ready.
     void run() {
         context.restart();
         context.poll();
     }
-    /// Lets time pass, and what it started run.
+    /// Lets time pass, and runs what that made ready.
     void pass(informer::clock::duration d) {
         run();
         clock->advance(d);

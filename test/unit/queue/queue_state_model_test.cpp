@@ -18,7 +18,7 @@ using namespace queue_state_test;
 
 namespace {
 
-/// What a queue must do, as slowly as can be.
+/// What a queue must do, in the simplest and slowest way.
 class model {
 public:
     struct entry {
@@ -84,7 +84,7 @@ public:
 
 } // namespace
 
-TEST_CASE("random requests, hand-outs and times: never two holders, never lost, always the order of the model") {
+TEST_CASE("random requests, hand-outs and times: no two holders, nothing lost, always the order of the model") {
     for (const std::uint64_t seed : {1U, 2U, 3U, 4U, 5U, 6U}) {
         CAPTURE(seed);
         std::mt19937_64 random(seed);

@@ -1,4 +1,4 @@
-// In which order a work queue hands out what is ready: priorities, ageing, fairness between groups.
+// The order in which a work queue hands out ready keys: priorities, ageing, fairness between groups.
 #include "queue_state_scene.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -18,7 +18,7 @@ std::uint64_t first_letter(const std::string& k) {
 
 } // namespace
 
-TEST_CASE("the higher priority first, FIFO within one") {
+TEST_CASE("higher priorities come first, FIFO within one priority") {
     state s = make();
     add(s, "l1", -100);
     add(s, "n1");
@@ -46,7 +46,7 @@ TEST_CASE("a delayed key takes the highest priority it was asked for, and overta
     s.add_at("a", start + 1s, 0);
     s.add_at("a", start + 9s, 10);
     s.add_at("b", start + 1s, 10);
-    add(s, "b", 0); // due now, still with 10
+    add(s, "b", 0); // due now, still with priority 10
     add(s, "c", 0);
     CHECK(pass(s) == "b");
     s.advance(start + 1s, 100);
@@ -70,7 +70,7 @@ TEST_CASE("a key in processing comes back with the priority of the new request, 
     CHECK(all(s) == "a b");
 }
 
-TEST_CASE("many levels: order holds and empty ones do not pile up") {
+TEST_CASE("many levels: the order holds, and empty levels do not pile up") {
     state s = make();
     for (int round = 0; round < 3; ++round) {
         for (int p = 0; p < 200; ++p) add(s, std::to_string(p), (p * 37) % 200 + round * 1000);
@@ -131,7 +131,7 @@ TEST_CASE("ageing: levels that appear later do not push back one that waits") {
     CHECK(seen);
 }
 
-TEST_CASE("ageing: with groups an item waits for its place in its group times the groups") {
+TEST_CASE("ageing: with groups, an item is handed out within share * groups * its place in its group") {
     constexpr std::uint32_t share = 4, groups = 5, each = 6;
     state s = make(share, [](const std::string& key) { return static_cast<std::uint64_t>(key.at(0)); });
     for (std::uint32_t place = 1; place <= each; ++place)
@@ -149,7 +149,7 @@ TEST_CASE("ageing: with groups an item waits for its place in its group times th
         }
 }
 
-TEST_CASE("ageing: one of one counts as one of two, so that the highest level does not starve") {
+TEST_CASE("ageing: a share of 1 counts as 2, so that the highest level does not starve") {
     state s = make(1);
     add(s, "urgent", 100);
     for (int n = 0; n < 10; ++n) add(s, "low" + std::to_string(n), -n);
@@ -175,7 +175,7 @@ TEST_CASE("fairness: the groups of a level take turns, FIFO within a group") {
     CHECK(all(s) == "a1 b1 c1 a2 b2 a3 a4");
 }
 
-TEST_CASE("fairness: a group that comes new, or comes back, stands at the end of the round") {
+TEST_CASE("fairness: a new group, or one that comes back, stands at the end of the round") {
     state s = make(0, first_letter);
     for (const char* k : {"a1", "a2", "a3", "b1", "b2"}) add(s, k);
     CHECK(pass(s) == "a1");
@@ -195,14 +195,14 @@ TEST_CASE("fairness: priority comes first, and raising a key takes it out of its
     CHECK(s.known() == 0);
 }
 
-TEST_CASE("an item nobody saw goes back to the head of its level") {
+TEST_CASE("an item whose key nobody looked at goes back to the head of its level") {
     state s = make();
     add(s, "a");
     add(s, "b");
     const state::index i = s.take(start);
     s.give_back(i, 0);
     CHECK(all(s) == "a b");
-    // Asked for meanwhile, later or more urgently: it waits once, with the higher priority.
+    // If it is asked for meanwhile, for later or more urgently, it waits once, with the higher priority.
     add(s, "a");
     add(s, "b");
     const state::index again = s.take(start);
@@ -213,7 +213,7 @@ TEST_CASE("an item nobody saw goes back to the head of its level") {
     CHECK(all(s) == "a c b");
 }
 
-TEST_CASE("what is given back unseen keeps the higher priority that was asked for meanwhile") {
+TEST_CASE("an item that is given back unseen keeps the higher priority that was asked for meanwhile") {
     state s = make();
     add(s, "a", -100);
     const state::index i = s.take(start);

@@ -1,4 +1,4 @@
-// What a work queue decides, key by key and at times that the test says.
+// The decisions of a work queue, key by key and at times that the test chooses.
 #pragma once
 
 #include <informer/queue/queue_state.hpp>

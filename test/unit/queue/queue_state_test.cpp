@@ -1,4 +1,4 @@
-// Which keys a work queue knows, when they are due, and what is left of them.
+// Which keys a work queue knows, when they are due, and what remains of them.
 #include "queue_state_scene.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -58,14 +58,6 @@ TEST_CASE("Q3 a marked key goes to the tail when it is done") {
     CHECK(all(s) == "b c a");
 }
 
-TEST_CASE("Q3 done of a key that is not in processing does nothing bad to the others") {
-    state s = make();
-    add(s, "a");
-    CHECK(s.find("b") == state::none);
-    CHECK_FALSE(s.in_processing(s.find("a")));
-    CHECK(all(s) == "a");
-}
-
 TEST_CASE("Q6 delayed keys come when they are due, in the order of time, equal times in the order they came") {
     state s = make();
     s.add_at("c", start + 3s, 0);
@@ -73,7 +65,7 @@ TEST_CASE("Q6 delayed keys come when they are due, in the order of time, equal t
     s.add_at("b2", start + 2s, 0);
     s.add_at("b3", start + 2s, 0);
     s.add_at("b1", start + 2s, 0);
-    CHECK(s.ready() == 0); // they do not count into the length
+    CHECK(s.ready() == 0); // delayed keys do not count towards the length
     CHECK(s.next_due() == start + 1s);
     CHECK(s.advance(start + 999ms, 100) == 0);
     CHECK(s.advance(start + 1s, 100) == 1);
@@ -130,7 +122,7 @@ TEST_CASE("Q6 a key in processing can be delayed; when due it is marked, or queu
     CHECK(all(s) == "b");
 }
 
-TEST_CASE("Q6 at most so many items become ready in one step") {
+TEST_CASE("Q6 one step makes at most the given number of items ready") {
     state s = make();
     for (int i = 0; i < 10; ++i) s.add_at(std::to_string(i), start, 0);
     CHECK(s.advance(start, 4) == 4);
@@ -151,7 +143,7 @@ TEST_CASE("Q6 an immense delay neither throws nor wraps") {
     CHECK(s.delayed() == 1);
 }
 
-TEST_CASE("Q7 rate limits count per key until it is forgotten; forgetting takes nothing out") {
+TEST_CASE("Q7 rate limits count per key until it is forgotten; forgetting takes no key out of the queue") {
     state s = make();
     CHECK(s.add_rate_limited("a", 0, start) == 1s);
     CHECK(s.add_rate_limited("a", 0, start) == 2s);
@@ -165,7 +157,7 @@ TEST_CASE("Q7 rate limits count per key until it is forgotten; forgetting takes 
     CHECK(all(s) == "a b"); // a second request for the same time moves nothing
 }
 
-TEST_CASE("Q7 a key that is in line already counts its failures, and takes no turn from others") {
+TEST_CASE("Q7 a key that is already in line counts its failures, and takes no turn from other keys") {
     state s(default_controller_rate_limiter(), 0, nullptr, false);
     s.add("a", 0, start);
     time_point now = start;
@@ -182,17 +174,17 @@ TEST_CASE("Q7 a key that is in line already counts its failures, and takes no tu
     CHECK(s.add_rate_limited("b", 0, now) == 5ms);
 }
 
-TEST_CASE("Q7 a key that is asked for before its time gives its turn back") {
+TEST_CASE("Q7 a key that is asked for before its time gives its turn at the limiter back") {
     const auto bucket = std::make_shared<token_bucket_limiter>(10.0, 1);
     state s(bucket, 0, nullptr, false);
-    CHECK(s.add_rate_limited("first", 0, start) == 0ns); // the one that is there
+    CHECK(s.add_rate_limited("first", 0, start) == 0ns); // the one token of the bucket
     CHECK(pass(s) == "first");
     for (int i = 0; i < 100; ++i) {
         CHECK(s.add_rate_limited("a", 0, start) == 100ms);
         s.add("a", 0, start); // a change
         CHECK(pass(s) == "a");
     }
-    for (int i = 0; i < 100; ++i) { // the same while it is worked on
+    for (int i = 0; i < 100; ++i) { // the same while the key is in processing
         s.add("a", 0, start);
         const state::index a = s.take(start);
         CHECK(s.limit(a, 0, start) == 100ms);
@@ -200,14 +192,14 @@ TEST_CASE("Q7 a key that is asked for before its time gives its turn back") {
         s.finish(a);
         CHECK(pass(s) == "a");
     }
-    for (int i = 0; i < 100; ++i) { // an earlier time is another's, too
+    for (int i = 0; i < 100; ++i) { // a request for an earlier time gives the turn back, too
         CHECK(s.add_rate_limited("a", 0, start) == 100ms);
         s.add_at("a", start + 1ms, 0);
         s.add("a", 0, start);
         CHECK(pass(s) == "a");
     }
     s.add_at("a", start + 1ms, 0);
-    for (int i = 0; i < 100; ++i) CHECK(s.add_rate_limited("a", 0, start) == 100ms); // later than what holds
+    for (int i = 0; i < 100; ++i) CHECK(s.add_rate_limited("a", 0, start) == 100ms); // later than the time that holds
     s.advance(start + 1ms, 1);
     CHECK(pass(s) == "a");
     CHECK(s.add_rate_limited("b", 0, start) == 100ms);
@@ -217,13 +209,13 @@ TEST_CASE("Q7 a key that is asked for before its time gives its turn back") {
     s.advance(start + 200ms, 1);
     const state::index b = s.take(start);
     CHECK(s.limit(b, 0, start) == 300ms);
-    s.advance(start + 300ms, 1); // while it is still worked on
+    s.advance(start + 300ms, 1); // while the key is still in processing
     s.finish(b);
     CHECK(pass(s) == "b");
     CHECK(s.add_rate_limited("b", 0, start) == 400ms);
 }
 
-TEST_CASE("Q7 many keys that fail together are all tried again within the longest delay, and then it is over") {
+TEST_CASE("Q7 many keys that fail together are all tried again within the longest delay; then delays are short again") {
     state s(default_controller_rate_limiter(), 0, nullptr, false);
     for (int i = 0; i < 20'000; ++i) REQUIRE(s.add_rate_limited(std::to_string(i), 0, start + i * 1500us) <= 1000s);
     time_point now = start + 30s;
@@ -247,7 +239,7 @@ TEST_CASE("Q7 a key is remembered while its failures count, and no longer") {
     CHECK(s.find("a") == state::none);
 }
 
-TEST_CASE("X16 what is delayed at shutdown is told, earliest first, and leaves nothing behind") {
+TEST_CASE("X16 delayed items are reported at shutdown, earliest first, and nothing of them is left") {
     state s = make();
     add(s, "ready");
     s.add_at("b", start + 2s, -7);
@@ -267,7 +259,7 @@ TEST_CASE("X16 what is delayed at shutdown is told, earliest first, and leaves n
     CHECK(s.known() == 0);
 }
 
-TEST_CASE("times: since when an item waits and is worked on, and how much work is unfinished") {
+TEST_CASE("times: when an item was added and started, and how much work is unfinished") {
     state s = make();
     s.add("a", 0, start);
     s.add("b", 0, start + 1s);
@@ -282,7 +274,7 @@ TEST_CASE("times: since when an item waits and is worked on, and how much work i
     CHECK(s.unfinished(start + 7s) == std::pair(0.0, 0.0));
 }
 
-TEST_CASE("memory goes back when a burst is over") {
+TEST_CASE("memory is given back after a burst") {
     state s = make();
     const auto burst = [&s] {
         for (int i = 0; i < 100'000; ++i) {
@@ -307,7 +299,7 @@ TEST_CASE("memory goes back when a burst is over") {
     CHECK(s.bytes() < empty + 4096);
 }
 
-TEST_CASE("a steady state takes no more memory") {
+TEST_CASE("a steady state does not use more and more memory") {
     state s = make();
     std::size_t peak = 0;
     for (int i = 0; i < 200'000; ++i) {
@@ -366,7 +358,7 @@ TEST_CASE("a key that cannot be copied, or a group function that throws, leaves 
     REQUIRE(i != s.none);
     CHECK(s.key_of(i).value == 1);
     s.add(throwing_key(1), 0, start);
-    broken = true; // of no account for what is in the queue
+    broken = true; // does not matter for a key that is in the queue
     CHECK(s.finish(i));
     broken = false;
     CHECK(s.take(start) == i);

@@ -17,7 +17,7 @@ using time_point = rate_limiter::time_point;
 constexpr time_point start = time_point(1000h);
 constexpr std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
 
-/// Tells which attempt it was asked about.
+/// Its delay shows which attempt it was asked about.
 class counting_limiter final : public rate_limiter {
 public:
     duration delay(std::uint32_t requeues, time_point) override { return std::chrono::seconds(requeues); }
@@ -44,7 +44,7 @@ TEST_CASE("Q8 exponential never overflows, whatever the base and the count") {
     CHECK(none.delay(most, start) == 0ms);
 }
 
-TEST_CASE("Q8 token bucket: the burst at once, then each in its turn at the rate") {
+TEST_CASE("Q8 token bucket: the burst at once, then one at a time at the rate") {
     token_bucket_limiter l(10.0, 100);
     for (int i = 0; i < 100; ++i) CHECK(l.delay(0, start) == 0ns);
     CHECK(l.delay(0, start) == 100ms);
@@ -53,7 +53,7 @@ TEST_CASE("Q8 token bucket: the burst at once, then each in its turn at the rate
     CHECK(l.delay(0, start + 200ms) == 100ms);
 }
 
-TEST_CASE("Q8 token bucket: a turn is told to the nanosecond, whatever was rounded on the way") {
+TEST_CASE("Q8 token bucket: a delay is exact to the nanosecond, whatever was rounded on the way") {
     for (int passed = 1; passed < 100; ++passed) {
         token_bucket_limiter l(10.0, 1);
         CHECK(l.delay(0, start) == 0ns);
@@ -68,7 +68,7 @@ TEST_CASE("Q8 token bucket fills up to its burst and no further") {
     CHECK(l.delay(0, start + 10h) == 100ms);
 }
 
-TEST_CASE("Q8 token bucket: nobody waits longer than its longest, and after that time it is over") {
+TEST_CASE("Q8 token bucket: no delay exceeds the longest, and after that time the bucket has recovered") {
     token_bucket_limiter l(10.0, 100, 1000s);
     auto longest = rate_limiter::duration(0);
     for (int i = 0; i < 50'000; ++i) longest = std::max(longest, l.delay(0, start));
@@ -78,7 +78,7 @@ TEST_CASE("Q8 token bucket: nobody waits longer than its longest, and after that
     for (const double none : {0.0, -1.0}) CHECK(token_bucket_limiter(none, 5, 10s).delay(0, start) == 10s);
 }
 
-TEST_CASE("Q8 token bucket: a turn that is given back is another's, and never more than the burst") {
+TEST_CASE("Q8 token bucket: a turn that is given back is used by the next caller, within the burst") {
     token_bucket_limiter l(10.0, 2);
     for (int i = 0; i < 2; ++i) CHECK(l.delay(0, start) == 0ns);
     CHECK(l.delay(0, start) == 100ms);
@@ -89,18 +89,18 @@ TEST_CASE("Q8 token bucket: a turn that is given back is another's, and never mo
     CHECK(l.delay(0, start) == 100ms);
 }
 
-TEST_CASE("Q8 token bucket: who was told the longest for want of a turn has none to give back") {
+TEST_CASE("Q8 token bucket: a caller that got the longest delay for lack of a turn has none to give back") {
     token_bucket_limiter l(10.0, 100, 1000s);
-    for (int i = 0; i < 20'100; ++i) l.delay(0, start); // 100 at once, 10,000 in turn, 10,000 more
+    for (int i = 0; i < 20'100; ++i) l.delay(0, start); // 100 at once, 10,000 in turn, 10,000 more without a turn
     for (int i = 0; i < 10'000; ++i) l.give_back();
     CHECK(l.delay(0, start) == 1000s);
     l.give_back();
-    l.give_back(); // of one that had a turn
+    l.give_back(); // for a caller that had a turn
     CHECK(l.delay(0, start) == 1000s);
     CHECK(l.delay(0, start + 1s) == 999100ms);
 }
 
-TEST_CASE("Q8 token bucket: when all have had their time, turns can be given back again") {
+TEST_CASE("Q8 token bucket: once all delays have passed, turns can be given back again") {
     token_bucket_limiter l(10.0, 1, 10s);
     for (int i = 0; i < 200; ++i) l.delay(0, start);
     CHECK(l.delay(0, start + 20s) == 0ns);
@@ -109,7 +109,7 @@ TEST_CASE("Q8 token bucket: when all have had their time, turns can be given bac
     CHECK(l.delay(0, start + 20s) == 100ms);
 }
 
-TEST_CASE("a limiter around others passes on what is given back") {
+TEST_CASE("a limiter around other limiters passes give_back() on") {
     const auto bucket = std::make_shared<token_bucket_limiter>(10.0, 1);
     std::vector<rate_limiter_ptr> one{std::make_shared<jitter_limiter>(bucket, 0.0, 1)};
     capped_limiter l(std::make_shared<max_of_limiter>(one), 1h);
@@ -177,7 +177,7 @@ TEST_CASE("Q8 the default of controllers: 5 ms to 1000 s per key, and 10 per sec
     CHECK(default_item_rate_limiter()->delay(30, start) == 1000s);
 }
 
-TEST_CASE("a limiter around none is refused when it is made") {
+TEST_CASE("a limiter around no limiter is refused when it is constructed") {
     const auto refused = [](const error& e) { return e.code() == errc::bad_configuration; };
     using Catch::Matchers::Predicate;
     CHECK_THROWS_MATCHES(capped_limiter(nullptr, 1s), error, Predicate<error>(refused));

@@ -1,4 +1,5 @@
-// Who waits at a queue and is cancelled or destroyed, and what goes before what: the queue, its items, their context.
+// Getters that are cancelled or destroyed, and the orders in which the queue, its items and their context may be
+// destroyed.
 #include "queue_getter.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -88,7 +89,7 @@ TEST_CASE("a getter that is cancelled before it asks takes nothing") {
     CHECK(s.next() == "a");
 }
 
-TEST_CASE("a getter that is destroyed with its context gives its item to the next in another context") {
+TEST_CASE("a getter that is destroyed with its context gives its item to the next getter, in another context") {
     queue_scene s;
     auto other = std::make_unique<asio::io_context>(1);
     auto body = [](queue* q) -> asio::awaitable<void> {
@@ -108,7 +109,7 @@ TEST_CASE("a getter that is destroyed with its context gives its item to the nex
     CHECK(s.idle());
 }
 
-TEST_CASE("the queue object may go while getters wait and items are held") {
+TEST_CASE("the queue object may be destroyed while getters wait and items are held") {
     queue_scene s;
     s.q->add("a");
     s.q->add("b");
@@ -129,7 +130,7 @@ TEST_CASE("the queue object may go while getters wait and items are held") {
     CHECK(s.idle());
 }
 
-TEST_CASE("the queue object may go between a hand-out and the getter that it woke") {
+TEST_CASE("the queue object may be destroyed between a hand-out and the run of the getter that it woke") {
     queue_scene s;
     getter one(s);
     std::vector<queue::item> batch;
@@ -143,7 +144,7 @@ TEST_CASE("the queue object may go between a hand-out and the getter that it wok
     s.q->add("c");
     s.q.reset();
     CHECK(s.idle());
-    CHECK(one.keys == "a"); // read when nothing but the item holds what it is in
+    CHECK(one.keys == "a"); // the key is read when nothing but the item holds the state of the queue
     REQUIRE(batch.size() == 2);
     CHECK(batch[0].key() == "b");
     CHECK(batch[1].key() == "c");
@@ -153,7 +154,7 @@ TEST_CASE("the queue object may go between a hand-out and the getter that it wok
     CHECK(s.idle());
 }
 
-TEST_CASE("the context may go while the timer sleeps") {
+TEST_CASE("the context may be destroyed while the timer sleeps") {
     queue_scene s;
     {
         asio::io_context other(1);
@@ -165,7 +166,7 @@ TEST_CASE("the context may go while the timer sleeps") {
     CHECK(s.clock->waiters() == 0);
 }
 
-TEST_CASE("an item that was asked to come back later may be kept longer than queue and context") {
+TEST_CASE("an item may outlive queue and context, and may then still be asked to come back later") {
     for (const bool on_strand : {false, true}) {
         auto context = std::make_unique<asio::io_context>(1);
         const auto clock = std::make_shared<testing::manual_clock>();
@@ -187,7 +188,7 @@ TEST_CASE("an item that was asked to come back later may be kept longer than que
     }
 }
 
-TEST_CASE("what is delayed after the timer had nothing left comes, too") {
+TEST_CASE("a key that is delayed after the timer had nothing left to do comes, too") {
     queue_scene s;
     for (int i = 0; i < 3; ++i) {
         s.q->add_after("a", 1s);

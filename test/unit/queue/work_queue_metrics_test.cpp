@@ -43,7 +43,7 @@ TEST_CASE("Q9 metrics of a named queue carry client-go's names and the queue's")
     CHECK(sink->gauges["workqueue_depth name=foos"] == 0);
 }
 
-TEST_CASE("Q9 counters are there before there is anything to count, so that the first one is an increase") {
+TEST_CASE("Q9 counters exist before there is anything to count, so that the first count is an increase") {
     const auto sink = std::make_shared<recording_sink>();
     const queue_scene s(work_queue_options().name("foos"), sink);
     CHECK(sink->live.contains("workqueue_adds_total name=foos"));
@@ -69,7 +69,7 @@ TEST_CASE("Q9 every delayed and rate-limited request is a retry; a delayed key c
     CHECK(sink->counters["workqueue_adds_total name=foos"] == 3);
 }
 
-TEST_CASE("Q9 unfinished work is told every 500 ms while there is some, and then no timer is left") {
+TEST_CASE("Q9 unfinished work is reported every 500 ms while there is some; then no timer is left") {
     const auto sink = std::make_shared<recording_sink>();
     queue_scene s(work_queue_options().name("foos"), sink);
     s.q->add("a");
@@ -96,7 +96,7 @@ TEST_CASE("Q9 unfinished work is told every 500 ms while there is some, and then
     CHECK(s.clock->waiters() == 0);
 }
 
-TEST_CASE("Q9 shutdown ends the ticking, although work is unfinished") {
+TEST_CASE("Q9 shutdown ends the periodic reports, although work is unfinished") {
     const auto sink = std::make_shared<recording_sink>();
     queue_scene s(work_queue_options().name("foos"), sink);
     s.q->add("a");
@@ -109,7 +109,7 @@ TEST_CASE("Q9 shutdown ends the ticking, although work is unfinished") {
     CHECK(s.clock->waiters() == 0);
 }
 
-TEST_CASE("Q9 a queue that is gone takes its series along, so that names may have no end") {
+TEST_CASE("Q9 the series of a queue are removed with it, so that names may change without end") {
     const auto sink = std::make_shared<recording_sink>();
     queue_scene s(work_queue_options().name("foos"), sink);
     s.q->add("a");
@@ -117,14 +117,14 @@ TEST_CASE("Q9 a queue that is gone takes its series along, so that names may hav
     s.q->add_rate_limited("c");
     {
         queue::item a = s.q->try_get();
-        s.pass(1s); // of unfinished work
+        s.pass(1s); // makes the gauges of unfinished work appear
         a.done();
     }
     CHECK(sink->live.size() == 7);
     s.q.reset();
     s.pass(1min);
     CHECK(sink->live.empty());
-    CHECK(sink->gauges["workqueue_depth name=foos"] == 0); // for a sink that keeps them
+    CHECK(sink->gauges["workqueue_depth name=foos"] == 0); // for a sink that keeps the last value
 }
 
 TEST_CASE("Q9 a queue without a name has no metrics, and no timer for them") {
@@ -142,7 +142,7 @@ TEST_CASE("Q9 a queue without a name has no metrics, and no timer for them") {
 
 namespace {
 
-/// Adds a key to the queue each time it is told its depth, up to a number of them.
+/// Adds a key to the queue each time the depth is reported, up to `most` keys.
 class busy_sink final : public metrics_sink {
 public:
     void add(std::string_view, double, labels) override {}
@@ -160,7 +160,7 @@ public:
 
 } // namespace
 
-TEST_CASE("Q9 a sink may use the queue that it is told of, and its gauge ends with the last depth") {
+TEST_CASE("Q9 a sink may use the queue whose figures it gets, and the gauge ends with the last depth") {
     const auto sink = std::make_shared<busy_sink>();
     queue_scene s(work_queue_options().name("foos"), sink);
     sink->q = s.q.get();
@@ -171,7 +171,7 @@ TEST_CASE("Q9 a sink may use the queue that it is told of, and its gauge ends wi
     CHECK(sink->depth == 3);
 }
 
-TEST_CASE("Q9 who tells the depth of a busy queue is not kept by it: the executor goes on") {
+TEST_CASE("Q9 a caller that reports the depth of a busy queue is not kept at it: the executor goes on") {
     const auto sink = std::make_shared<busy_sink>();
     queue_scene s(work_queue_options().name("foos"), sink);
     sink->q = s.q.get();
@@ -184,7 +184,7 @@ TEST_CASE("Q9 who tells the depth of a busy queue is not kept by it: the executo
     CHECK(s.idle());
 }
 
-TEST_CASE("Q9 a sink that throws disturbs nobody") {
+TEST_CASE("Q9 a sink that throws does not disturb the queue") {
     queue_scene s(work_queue_options().name("foos"), std::make_shared<informer::testing::throwing_sink>());
     s.q->add("a");
     s.q->add_after("b", 1s);

@@ -38,7 +38,7 @@ TEST_CASE("Q2 get waits for an item; getters are served in the order they came")
     s.run();
     s.q->add("a");
     s.q->add("b");
-    CHECK(s.q->try_get().operator bool() == false); // they are promised already
+    CHECK(s.q->try_get().operator bool() == false); // both items are promised to getters already
     s.run();
     CHECK(first.keys == "a");
     CHECK(second.keys == "b");
@@ -75,7 +75,7 @@ TEST_CASE("Q2 getters that wait get empty items when the queue is shut down") {
 }
 
 TEST_CASE(
-    "Q2 a key marked while in processing is handed out once more although shut down; the other getters wait for it") {
+    "Q2 a key that was marked while in processing is handed out once more after shutdown; getters do not wait for it") {
     queue_scene s;
     s.q->add("a");
     queue::item a = s.q->try_get();
@@ -84,12 +84,12 @@ TEST_CASE(
     s.q->shut_down();
     getter one(s);
     s.run();
-    CHECK(one.keys == "-"); // nothing is ready: the workers' pool shrinks, its holder is still there
+    CHECK(one.keys == "-"); // nothing is ready: the pool of workers shrinks, the key's holder is still there
     a.done();
     CHECK(s.next() == "a");
 }
 
-TEST_CASE("Q3 the destructor of an item says done, and so does done by key after release") {
+TEST_CASE("Q3 the destructor of an item marks its key as done, and so does done by key after release") {
     queue_scene s;
     s.q->add("a");
     {
@@ -111,16 +111,16 @@ TEST_CASE("Q3 the destructor of an item says done, and so does done by key after
     CHECK(s.q->figures().known == 0);
 }
 
-TEST_CASE("Q3 done by key leaves alone what a handle holds") {
+TEST_CASE("Q3 done by key does not affect a key that an item handle holds") {
     queue_scene s;
     s.q->add("a");
     {
         const queue::item a = s.q->try_get();
         CHECK(a.key() == "a");
-        s.q->done("a"); // client-go's habit; the handle does it
+        s.q->done("a"); // as in client-go; here the handle does it
         CHECK(s.q->figures().processing == 1);
         s.q->add("a");
-        CHECK(s.q->size() == 0); // nobody else gets it meanwhile
+        CHECK(s.q->size() == 0); // no other worker gets it meanwhile
     }
     CHECK(s.q->size() == 1);
     const std::string key = s.q->try_get().release();
@@ -128,17 +128,17 @@ TEST_CASE("Q3 done by key leaves alone what a handle holds") {
     s.q->add("a");
     queue::item other = s.q->try_get();
     CHECK(other.key() == "a");
-    s.q->done(key); // once more, when it is another worker's
+    s.q->done(key); // once more, when another worker holds the key
     CHECK(s.q->figures().processing == 1);
     other.done();
     CHECK(s.q->figures().known == 0);
-    for (const char* k : {"b", "c"}) s.q->add(k); // the slots are as they were
+    for (const char* k : {"b", "c"}) s.q->add(k); // the slots are intact
     CHECK(s.next() == "b");
     CHECK(s.next() == "c");
     CHECK(s.q->figures().known == 0);
 }
 
-TEST_CASE("items can be moved, and moving over one says done") {
+TEST_CASE("items can be moved, and moving into an item marks its old key as done") {
     queue_scene s;
     s.q->add("a");
     s.q->add("b");
@@ -167,7 +167,7 @@ TEST_CASE("an item whose key nobody looked at is not lost: it goes back to the h
     CHECK(a.key() == "a");
 }
 
-TEST_CASE("an item whose key nobody looked at, but that was asked for again, waits as long as was asked") {
+TEST_CASE("an item whose key nobody looked at, but that was requeued with a delay, waits for that delay") {
     queue_scene s;
     s.q->add("a");
     {
@@ -188,7 +188,7 @@ TEST_CASE("an item whose key nobody looked at, but that was asked for again, wai
     CHECK(s.idle());
 }
 
-TEST_CASE("Q4 drain waits until what was ready is handed out and done") {
+TEST_CASE("Q4 drain waits until all ready keys are handed out and done") {
     queue_scene s;
     s.q->add("a");
     s.q->add("b");
@@ -257,7 +257,7 @@ TEST_CASE("Q4 drain of an idle queue returns at once; shutdown ends one that wai
     CHECK(drained);
 }
 
-TEST_CASE("Q4 drain shuts down also for who was cancelled before and cannot wait") {
+TEST_CASE("Q4 drain shuts the queue down even if it is not awaited") {
     queue_scene s;
     { const auto not_awaited = s.q->drain(); }
     CHECK(s.q->is_shut_down());
@@ -266,7 +266,7 @@ TEST_CASE("Q4 drain shuts down also for who was cancelled before and cannot wait
     CHECK(s.idle());
 }
 
-TEST_CASE("Q4 a cancelled drain throws cancelled; what was delayed is still told by shutdown") {
+TEST_CASE("Q4 a cancelled drain throws cancelled; shut_down still returns what was delayed") {
     queue_scene s;
     s.q->add("a");
     s.q->add_after("later", 1h);
@@ -309,7 +309,7 @@ TEST_CASE("X16 drain closes everything: delayed keys are returned and logged, an
     CHECK(left->at(0).priority == -3);
     CHECK(left->at(0).due == s.clock->now() + 1h);
     CHECK(left->at(1).key == "b");
-    CHECK(s.q->shut_down().empty()); // told once
+    CHECK(s.q->shut_down().empty()); // reported once
     REQUIRE(lines.size() == 1);
     CHECK(lines[0].find("foos") != std::string::npos);
     CHECK(lines[0].find("2 delayed") != std::string::npos);
@@ -337,7 +337,7 @@ TEST_CASE("Q6 a delay of zero or less is an add") {
     CHECK(s.idle());
 }
 
-TEST_CASE("Q6 an earlier item that comes later rings first; one timer serves all") {
+TEST_CASE("Q6 an item that is added later but due earlier comes first; one timer serves all") {
     queue_scene s;
     s.q->add_after("c", 30s);
     s.run();
@@ -375,7 +375,7 @@ TEST_CASE("Q6 re-adding keeps the earlier time") {
     CHECK(s.idle());
 }
 
-TEST_CASE("Q6 more items due at once than one step moves all come") {
+TEST_CASE("Q6 if more items are due at once than one step moves, all of them come") {
     queue_scene s;
     for (int i = 0; i < 2000; ++i) s.q->add_after(std::to_string(i), 1s);
     s.pass(1s);
@@ -384,7 +384,7 @@ TEST_CASE("Q6 more items due at once than one step moves all come") {
     for (int i = 0; i < 2000; ++i) CHECK(s.next() == std::to_string(i));
 }
 
-TEST_CASE("Q6 a late timer is no reason to wait: what is due is handed out to who asks") {
+TEST_CASE("Q6 a late timer holds nothing up: an item that is due is handed out to a caller that asks") {
     queue_scene s;
     s.q->add_after("a", 1s);
     s.run();
@@ -393,7 +393,7 @@ TEST_CASE("Q6 a late timer is no reason to wait: what is due is handed out to wh
     CHECK(s.idle());
 }
 
-TEST_CASE("Q6 an immense delay neither throws nor rings") {
+TEST_CASE("Q6 an immense delay neither throws nor ends") {
     queue_scene s;
     s.q->add_after("a", std::chrono::nanoseconds::max());
     s.pass(1000h);
@@ -424,7 +424,7 @@ TEST_CASE("Q7 a rate-limited add waits as long as the limiter says; forget start
     CHECK(s.idle());
 }
 
-TEST_CASE("Q7 the holder of an item asks again without looking it up, at the item's own priority") {
+TEST_CASE("Q7 the holder of an item requeues it without a look-up, at the priority of the item") {
     queue_scene s;
     s.q->add("a", 7);
     queue::item a = s.q->try_get();
@@ -474,7 +474,7 @@ TEST_CASE("get_batch hands out what is ready, at least one") {
     CHECK(s.idle());
 }
 
-TEST_CASE("5,000 items that are queued again at once by a few workers do not lock up") {
+TEST_CASE("5,000 items that are requeued at once by a few workers do not lock up") {
     queue_scene s;
     constexpr int keys = 5000, times = 3;
     std::map<std::string, int> seen;
@@ -510,7 +510,7 @@ TEST_CASE("fairness works through the queue: namespaces take turns") {
     CHECK(order == "loud/0 quiet/0 loud/1 loud/2 ");
 }
 
-TEST_CASE("a group function that throws costs no key and no timer") {
+TEST_CASE("a group function that throws loses no key and no timer") {
     queue_scene s;
     bool broken = false;
     work_queue<> q(s.world, work_queue_options(), [&broken](const std::string&) -> std::uint64_t {

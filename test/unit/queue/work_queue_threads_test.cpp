@@ -1,4 +1,4 @@
-// Everything at once from many threads; what matters is what ThreadSanitizer says, and that nothing is lost.
+// All operations at once from many threads: ThreadSanitizer must find nothing, and no key may be lost.
 #include "support/run.hpp"
 
 #include <informer/queue/work_queue.hpp>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr int keys = 64;
 
-/// Who works on which key, and how often it was worked on since it was asked for last.
+/// How many holders each key has, and whether its last request was served.
 struct ledger {
     std::atomic<int> holders[keys] = {};
     std::atomic<int> asked[keys] = {};  ///< number of the last request
@@ -72,7 +72,7 @@ private:
 
 } // namespace
 
-TEST_CASE("adds from any thread, getters on several executors: one holder a key, every request is served") {
+TEST_CASE("adds from any thread, getters on several executors: one holder per key, every request is served") {
     ledger l;
     loop home, away;
     auto q = std::make_unique<queue>(runtime(home.context.get_executor()),
@@ -99,7 +99,7 @@ TEST_CASE("adds from any thread, getters on several executors: one holder a key,
             }
         });
     }
-    producers.emplace_back([&] { // one that takes by hand
+    producers.emplace_back([&] { // a thread that takes items with try_get()
         for (int i = 0; i < 2000; ++i) {
             queue::item one = q->try_get();
             if (!one) continue;
@@ -195,7 +195,7 @@ TEST_CASE("shutdown and destruction race with adds, getters and timers") {
     }
 }
 
-TEST_CASE("the queue object may go while another thread says done to its last item, metrics included") {
+TEST_CASE("the queue object may be destroyed while another thread finishes its last item, metrics included") {
     class no_sink final : public metrics_sink {
     public:
         void add(std::string_view, double, labels) override {}
@@ -210,7 +210,7 @@ TEST_CASE("the queue object may go while another thread says done to its last it
         q->add("a");
         queue::item last = q->try_get();
         q->shut_down();
-        home.run_for(5s); // the timer of the metrics ends: nobody else holds the queue
+        home.run_for(5s); // the timer of the metrics ends: nothing else holds the queue
         REQUIRE(home.stopped());
         std::atomic<int> ready = 0;
         const auto meet = [&ready] {
@@ -230,8 +230,8 @@ TEST_CASE("the queue object may go while another thread says done to its last it
     }
 }
 
-TEST_CASE("two threads may say done to the last items of a queue that is gone, however slow the metrics are") {
-    /// Keeps the first that tells it something until it is released.
+TEST_CASE("two threads may finish the last items of a queue that is destroyed, however slow the metrics are") {
+    /// Once `armed`, holds up the next caller until it is released.
     class slow_sink final : public metrics_sink {
     public:
         void add(std::string_view, double, labels) override { hear(); }
@@ -250,13 +250,13 @@ TEST_CASE("two threads may say done to the last items of a queue that is gone, h
     q->add("b");
     queue::item first = q->try_get(), second = q->try_get();
     q->shut_down();
-    home.run_for(5s); // the timer of the metrics ends: nobody else holds the queue
+    home.run_for(5s); // the timer of the metrics ends: nothing else holds the queue
     REQUIRE(home.stopped());
     q.reset();
     sink->armed = true;
     std::thread other([&first] { first.done(); });
     while (sink->armed) std::this_thread::yield();
-    second.done(); // the last one: nothing but what the other thread is at needs the queue now
+    second.done(); // the last item: only the call of the other thread still needs the queue
     sink->released = true;
     other.join();
 }

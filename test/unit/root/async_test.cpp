@@ -101,7 +101,7 @@ asio::awaitable<void> times_out() {
     const bool woken = co_await event->wait_until(*clock, start + 1s);
     CHECK_FALSE(woken);
     CHECK(clock->now() == start + 1s);
-    // Notified in time: the clock is left at once.
+    // Notified in time: the wait on the clock ends at once.
     group.spawn(notifies(event, 10));
     const bool notified = co_await event->wait_until(*clock, clock->now() + 1s);
     CHECK(notified);
@@ -164,7 +164,7 @@ asio::awaitable<void> waits_behind_a_cancelled_one() {
     CHECK(ends == std::vector<std::string>{"first cancelled", "second woken"});
 }
 
-// Widens what is let through, so that all types arrive.
+// Enables total cancellation, so that all types of cancellation arrive.
 asio::awaitable<void> waits(int* count, bool throwing, bool with_clock, clock_ptr clock, bool* result) {
     const scenario::alive here(*count);
     co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
@@ -182,11 +182,11 @@ asio::awaitable<void> waits(int* count, bool throwing, bool with_clock, clock_pt
 
 } // namespace
 
-TEST_CASE("an event: who waits for a clock that fails is told", "[async]") {
+TEST_CASE("async_event: a waiter whose clock fails gets the exception of the clock", "[async]") {
     run_test(clock_fails());
 }
 
-TEST_CASE("a stretched time is never more than for ever, and never less than nothing", "[async]") {
+TEST_CASE("a stretched duration is never above the maximum and never negative", "[async]") {
     using informer::detail::stretched;
     using duration = clock::duration;
     CHECK(stretched(duration(100), 0.5) == duration(150));
@@ -210,11 +210,11 @@ TEST_CASE("a waiter survives its async_event", "[async]") {
     run_test(dies_under_a_waiter());
 }
 
-TEST_CASE("async_event: who waits next is not touched by the end of one that was cancelled", "[async]") {
+TEST_CASE("async_event: the end of a cancelled wait does not affect the next waiter", "[async]") {
     run_test(waits_behind_a_cancelled_one());
 }
 
-TEST_CASE("a coroutine that waits for an async_event of its own goes with its context", "[async]") {
+TEST_CASE("a coroutine that waits for an async_event of its own is destroyed with its context", "[async]") {
     int count = 0;
     bool result = false;
     {
@@ -242,7 +242,7 @@ TEST_CASE("async_event waits end with each type of cancellation at every point",
                     CHECK(count == 0);
                     CHECK(clock->waiters() == 0);
                     if (how == stop_by::destruction) continue;
-                    // Before its first step it accepts terminal alone: then only time ends it.
+                    // Before its first step the coroutine accepts terminal cancellation only; the others are lost.
                     if (!r.ended) {
                         CHECK(k <= 1);
                         CHECK(how != stop_by::terminal);

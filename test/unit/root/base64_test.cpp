@@ -23,7 +23,7 @@ std::string in_pieces(std::string_view text, std::size_t piece) {
 
 } // namespace
 
-TEST_CASE("base64: what was encoded is decoded, in pieces of every size") {
+TEST_CASE("base64: encoded text decodes to what it was, in pieces of every size") {
     // RFC 4648, section 10
     CHECK(base64_encode("") == "");
     CHECK(base64_encode("f") == "Zg==");
@@ -38,7 +38,7 @@ TEST_CASE("base64: what was encoded is decoded, in pieces of every size") {
     }
 }
 
-TEST_CASE("base64: nothing but it") {
+TEST_CASE("base64: text that is not base64 is refused") {
     for (const char* bad : {"YQ", "YQ=", "YQ===", "YQ==YQ==", "Y=Q=", "====", "YW-_", "YWI", "Y"}) {
         CAPTURE(bad);
         CHECK(in_pieces(bad, 9) == "none");
@@ -47,7 +47,7 @@ TEST_CASE("base64: nothing but it") {
     CHECK(in_pieces("YW J", 9) == "none");
 }
 
-TEST_CASE("base64: lines may be folded where they are in a file") {
+TEST_CASE("base64: the lines of a whole text may be folded, as in files") {
     CHECK(base64_decode("  Zm9v\r\n\tYmFy\n") == "foobar");
     CHECK(base64_decode(" \n") == "");
     CHECK_FALSE(base64_decode("Zg==\nZg=="));

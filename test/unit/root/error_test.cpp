@@ -123,7 +123,7 @@ TEST_CASE("errc_of follows the code and refines it by the reason", "[error]") {
     }
 }
 
-TEST_CASE("a too large resource version is told by cause or, of old servers, by message", "[error]") {
+TEST_CASE("a too large resource version is recognised by its cause or, from old servers, by its message", "[error]") {
     auto by_cause = status(504, "Timeout", "Too large");
     api_status::cause cause;
     cause.reason = "ResourceVersionTooLarge";
@@ -133,11 +133,11 @@ TEST_CASE("a too large resource version is told by cause or, of old servers, by 
           errc::resource_version_too_large);
     CHECK(errc_of(status(504, "", "Timeout: Too large resource version: 9, current: 5")) ==
           errc::resource_version_too_large);
-    // Not of a status that is no time-out.
+    // Not in a status that is no time-out.
     CHECK(errc_of(status(400, "BadRequest", "Too large resource version")) == errc::bad_request);
 }
 
-TEST_CASE("a failure tells what we did, what it was, and what the server said, in one line", "[error]") {
+TEST_CASE("a failure says in one line what was attempted, what went wrong and what the server said", "[error]") {
     const failure plain(errc::connection_refused, "list pods: connect 127.0.0.1:6443");
     CHECK(plain.what() == "list pods: connect 127.0.0.1:6443: connection refused");
     const failure served(status(404, "NotFound", "pods \"x\"\nnot found\x1b[2J"), "get pod x");
@@ -186,12 +186,12 @@ TEST_CASE("secrets never stay in a failure", "[error]") {
         CHECK(f.message().find(token) == std::string::npos);
         if (f.status()) CHECK(f.status()->message.find(token) == std::string::npos);
     }
-    // What only looks like one stays readable.
+    // Text that only looks like a secret stays readable.
     CHECK(failure(errc::unauthorized, "the bearer token expired").message() == "the bearer token expired");
     CHECK(failure(errc::bad_request, "get https://host/a@b").message() == "get https://host/a@b");
 }
 
-TEST_CASE("a message made of addresses is looked through once, not once for each") {
+TEST_CASE("a message made of addresses is scanned once, not once for each address") {
     const double growth = testing::growth(std::size_t(32) << 10, [](std::size_t size) {
         std::string many = "a@b ";
         while (many.size() < size) many += "x://y ";
@@ -200,7 +200,7 @@ TEST_CASE("a message made of addresses is looked through once, not once for each
     CHECK(growth < testing::linear);
 }
 
-TEST_CASE("a message full of secrets is written anew once, not once for each") {
+TEST_CASE("a message full of secrets is rewritten once, not once for each secret") {
     for (const std::string one : {"://x@/", "authorization:\n", "bearer 0123456789abcdef "}) {
         CAPTURE(one);
         failure f;

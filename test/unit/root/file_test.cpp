@@ -21,7 +21,7 @@ using informer::testing::temporary_folder;
 
 namespace {
 
-/// The main thread, which waits.
+/// Returns when the main thread, which waits, has had 20 more signals, or after 10 s.
 void interrupt_often() {
     const unsigned before = signal_storm::seen;
     const auto until = std::chrono::steady_clock::now() + 10s;
@@ -30,7 +30,7 @@ void interrupt_often() {
 
 } // namespace
 
-TEST_CASE("a pipe is read to its end, also where signals come meanwhile") {
+TEST_CASE("a pipe is read to its end, even if signals come meanwhile") {
     const temporary_folder dir;
     const std::string pipe = dir.path("pipe");
     REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
@@ -39,7 +39,7 @@ TEST_CASE("a pipe is read to its end, also where signals come meanwhile") {
     std::thread writer([&] {
         sigset_t all;
         sigfillset(&all);
-        ::pthread_sigmask(SIG_BLOCK, &all, nullptr); // they are for the reader
+        ::pthread_sigmask(SIG_BLOCK, &all, nullptr); // the signals are for the reader
         interrupt_often();
         std::ofstream out(pipe);
         out << half << std::flush;
@@ -48,7 +48,7 @@ TEST_CASE("a pipe is read to its end, also where signals come meanwhile") {
     });
     std::string why;
     const auto text = detail::read_file(pipe, why, detail::waiting::may);
-    if (!text) { // else the writer waits for ever
+    if (!text) { // otherwise the writer waits for ever
         std::signal(SIGALRM, SIG_IGN);
         std::ifstream rest(pipe);
         rest.ignore(std::numeric_limits<std::streamsize>::max());
@@ -59,7 +59,7 @@ TEST_CASE("a pipe is read to its end, also where signals come meanwhile") {
     CHECK(*text == half + half);
 }
 
-TEST_CASE("what cannot be read as a file is told by what it is") {
+TEST_CASE("a path that cannot be read as a file is refused with the reason") {
     const temporary_folder dir;
     std::string why;
     CHECK_FALSE(detail::read_file(dir.path("none"), why, detail::waiting::may));

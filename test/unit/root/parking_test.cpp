@@ -75,7 +75,7 @@ std::vector<std::size_t> numbers(std::size_t n) {
 
 } // namespace
 
-TEST_CASE("who is woken is resumed through its executor, never inline, each once and in the order of the wake-ups") {
+TEST_CASE("a woken coroutine is resumed through its executor, never inline, once, in the order of the wake-ups") {
     for (const std::size_t n : {std::size_t{1}, std::size_t{16}, std::size_t{17}, std::size_t{100}}) {
         lot l(n);
         asio::io_context io;
@@ -95,7 +95,7 @@ TEST_CASE("who is woken is resumed through its executor, never inline, each once
     }
 }
 
-TEST_CASE("a waiter comes where a post at its wake-up would have come") {
+TEST_CASE("a woken coroutine is resumed where a handler posted at its wake-up would have run") {
     constexpr std::size_t n = 40;
     lot l(n);
     asio::io_context io(1);
@@ -119,7 +119,7 @@ asio::awaitable<void> runs_the_context(asio::io_context* io, lot* l, std::size_t
 
 } // namespace
 
-TEST_CASE("who runs the io_context himself finds those who were woken with him") {
+TEST_CASE("a coroutine that runs the io_context itself resumes those that were woken with it") {
     asio::io_context io;
     lot l(2);
     asio::co_spawn(io, runs_the_context(&io, &l, 0), asio::detached);
@@ -130,12 +130,12 @@ TEST_CASE("who runs the io_context himself finds those who were woken with him")
     CHECK(l.resumed == std::vector<std::size_t>{1});
 }
 
-TEST_CASE("many are woken at once in their order, whatever they wait on, and who was woken before is passed over") {
+TEST_CASE("wake_all wakes waiters in their order, whatever their executors, and skips those woken before") {
     constexpr std::size_t n = 60;
     lot l(n);
     asio::io_context one, other;
     const auto strand = asio::make_strand(one);
-    // Runs of both contexts, and some of a strand.
+    // Groups of waiters on each context, and some on a strand.
     const auto in_other = [](std::size_t i) { return i / 5 % 2 == 1; };
     for (std::size_t i = 0; i < n; ++i) {
         if (in_other(i))
@@ -168,7 +168,7 @@ TEST_CASE("many are woken at once in their order, whatever they wait on, and who
     CHECK(l.frames == 0);
 }
 
-TEST_CASE("waiters of a context at the address of one that is gone wait in the new one") {
+TEST_CASE("waiters of a context at the address of a destroyed one wait in the new context") {
     lot l(1);
     std::optional<asio::io_context> io;
     for (std::size_t n = 1; n <= 3; ++n) {
@@ -181,7 +181,7 @@ TEST_CASE("waiters of a context at the address of one that is gone wait in the n
         io->restart();
         asio::co_spawn(*io, waits(&l, 0), asio::detached);
         io->poll();
-        io.reset(); // finds it
+        io.reset(); // finds the coroutine
         CHECK(l.frames == 0);
     }
 }
@@ -197,7 +197,7 @@ TEST_CASE("a coroutine that is parked keeps its io_context running") {
     CHECK(io.stopped());
 }
 
-TEST_CASE("a coroutine that throws takes no wake-up from those that were woken with it") {
+TEST_CASE("a coroutine that throws loses no wake-up of those that were woken with it") {
     constexpr std::size_t n = 20;
     lot l(n + 1);
     asio::io_context io;
@@ -211,7 +211,7 @@ TEST_CASE("a coroutine that throws takes no wake-up from those that were woken w
     CHECK(l.resumed == numbers(n));
 }
 
-TEST_CASE("cancellation resumes who is parked with false, and does nothing to who was woken") {
+TEST_CASE("cancellation resumes a parked coroutine with false, and does nothing to a woken one") {
     lot l(2);
     asio::io_context io;
     asio::cancellation_signal stop;
@@ -231,7 +231,7 @@ TEST_CASE("cancellation resumes who is parked with false, and does nothing to wh
     CHECK(l.woken == std::vector<bool>{false, true});
 }
 
-TEST_CASE("who is parked, and who was woken but not resumed, is destroyed with its io_context") {
+TEST_CASE("a coroutine that is parked, or woken but not resumed, is destroyed with its io_context") {
     lot l(40);
     auto io = std::make_unique<asio::io_context>();
     for (std::size_t i = 0; i < l.waiters.size(); ++i) asio::co_spawn(*io, waits(&l, i), asio::detached);
@@ -242,7 +242,7 @@ TEST_CASE("who is parked, and who was woken but not resumed, is destroyed with i
     CHECK(l.frames == 0);
     CHECK(l.resumed.empty());
     for (std::size_t i = 20; i < 40; ++i) CHECK_FALSE(is_waiting(l.waiters[i]));
-    for (std::size_t i = 0; i < 40; i += 2) wake(l.waiters[i]); // in vain, and without a look at what is gone
+    for (std::size_t i = 0; i < 40; i += 2) wake(l.waiters[i]); // in vain, and without access to what is gone
     wake_all(l.waiters);
     CHECK(l.waiters.empty());
     CHECK(l.resumed.empty());
@@ -270,7 +270,7 @@ TEST_CASE("a waiter of a strand is resumed in the strand") {
 
 namespace {
 
-/// Into a waiter that is kept.
+/// Puts the coroutine into a waiter that is kept.
 class into {
 public:
     explicit into(waiter* w) : waiter_(w) {}
@@ -294,7 +294,7 @@ asio::awaitable<void> waits_in(waiter_ptr w, int times, int* frames, std::vector
 
 } // namespace
 
-TEST_CASE("a kept waiter serves one wait after another, of any executor and context") {
+TEST_CASE("a kept waiter serves one wait after another, on any executor and context") {
     const auto w = std::make_shared<waiter>();
     asio::io_context one, other;
     const auto strand = asio::make_strand(one);
@@ -329,7 +329,7 @@ TEST_CASE("a kept waiter serves one wait after another, of any executor and cont
 }
 
 TEST_CASE(
-    "who is in a kept waiter is destroyed with its io_context, woken or not, and the waiter serves in the next one") {
+    "a coroutine in a kept waiter is destroyed with its io_context, woken or not; the waiter then serves another one") {
     const auto w = std::make_shared<waiter>();
     int frames = 0;
     std::vector<bool> woken;
@@ -346,7 +346,7 @@ TEST_CASE(
             io.reset();
             CHECK(frames == 0);
             CHECK(w->idle());
-            wake(w); // nobody
+            wake(w); // no coroutine is in it
         }
     }
     CHECK(woken.empty());
@@ -358,7 +358,7 @@ TEST_CASE(
     CHECK(woken == std::vector<bool>{true});
 }
 
-TEST_CASE("cancellation resumes who is in a kept waiter with false, and means that wait only") {
+TEST_CASE("cancellation resumes the coroutine in a kept waiter with false, and affects that wait only") {
     const auto w = std::make_shared<waiter>();
     asio::io_context io;
     asio::cancellation_signal stop;
@@ -380,7 +380,7 @@ TEST_CASE("cancellation resumes who is in a kept waiter with false, and means th
     CHECK(woken == std::vector<bool>{false, true});
 }
 
-TEST_CASE("a cancellation that comes when the io_context and the waiter are gone finds nobody") {
+TEST_CASE("a cancellation that comes when the io_context and the waiter are gone has no effect") {
     asio::cancellation_signal stop;
     int frames = 0;
     std::vector<bool> woken;
@@ -396,7 +396,7 @@ TEST_CASE("a cancellation that comes when the io_context and the waiter are gone
     CHECK(woken.empty());
 }
 
-TEST_CASE("an io_context that is destroyed waits for a waker that is on its way") {
+TEST_CASE("the destruction of an io_context waits for a waker that has claimed a waiter") {
     const auto w = std::make_shared<waiter>();
     int frames = 0;
     std::vector<bool> woken;
@@ -418,7 +418,7 @@ TEST_CASE("an io_context that is destroyed waits for a waker that is on its way"
 
 namespace {
 
-/// The io_context's own, but that `before` is called first for the next that is posted.
+/// Like the io_context's own executor, but calls `before` first, once, when something is posted.
 class careful_executor {
 public:
     careful_executor(asio::io_context* io, std::function<void()>* before) : io_(io), before_(before) {}
@@ -440,7 +440,7 @@ private:
 
 } // namespace
 
-TEST_CASE("an io_context that is destroyed waits for a waker that has yet to post") {
+TEST_CASE("the destruction of an io_context waits for a waker that has yet to post") {
     const auto w = std::make_shared<waiter>();
     int frames = 0;
     std::vector<bool> woken;
@@ -469,7 +469,7 @@ TEST_CASE("an io_context that is destroyed waits for a waker that has yet to pos
     CHECK(woken.empty());
 }
 
-TEST_CASE("a wake list wakes all that wait and were added, more than it holds too, when it goes at the latest") {
+TEST_CASE("a wake list wakes all added waiters, even more than it holds, at the latest when it is destroyed") {
     constexpr std::size_t n = 70;
     std::vector<waiter_ptr> all;
     asio::io_context io;
@@ -483,7 +483,7 @@ TEST_CASE("a wake list wakes all that wait and were added, more than it holds to
     {
         wake_list some;
         for (const waiter_ptr& w : all) some.add(*w);
-        for (const waiter_ptr& w : all) some.add(*w); // not twice
+        for (const waiter_ptr& w : all) some.add(*w); // does nothing: they are claimed already
         CHECK(some.size() == 60 - 32);
     }
     CHECK(woken.empty());
@@ -506,7 +506,7 @@ asio::awaitable<void> waits_many_times(waiter_ptr* where, std::atomic<bool>* par
 
 } // namespace
 
-TEST_CASE("wake-ups from other threads on a context of two threads lose nobody") {
+TEST_CASE("wake-ups from another thread on a context of two threads lose no coroutine") {
     constexpr int times = 2'000;
     asio::io_context io;
     std::vector<waiter_ptr> waiters(32);
@@ -543,7 +543,7 @@ asio::awaitable<void> waits_in_many_times(waiter_ptr w, std::atomic<int>* resume
 
 } // namespace
 
-TEST_CASE("kept waiters: wake-ups from two threads at once on a context of two threads are each for one wait") {
+TEST_CASE("kept waiters: each wake-up from two threads at once, on a context of two threads, ends one wait") {
     constexpr int times = 2'000, n = 16;
     asio::io_context io;
     std::vector<waiter_ptr> all;
@@ -590,7 +590,7 @@ asio::awaitable<void> meets_the_others(waiter_ptr* where, std::latch* all, std::
 } // namespace
 
 TEST_CASE(
-    "of those who are woken together one that blocks its thread holds up none, where the context has other threads") {
+    "a woken coroutine that blocks its thread does not hold up those woken with it if the context has other threads") {
     constexpr int n = 4;
     asio::io_context io;
     std::vector<waiter_ptr> waiters(n);

@@ -32,7 +32,7 @@ TEST_CASE("equal seeds draw equal sequences, copies share one", "[runtime]") {
     CHECK(runtime(context.get_executor()).draw_seed() != runtime(context.get_executor()).draw_seed());
 }
 
-TEST_CASE("a runtime may outlive its context, also that of a strand: its executor is empty then", "[runtime]") {
+TEST_CASE("a runtime may outlive its context, on a strand, too: its executor is then empty", "[runtime]") {
     for (const bool on_strand : {false, true}) {
         auto context = std::make_unique<asio::io_context>(1);
         std::optional<runtime> first(on_strand ? asio::any_io_executor(asio::make_strand(*context))
@@ -50,7 +50,7 @@ TEST_CASE("a runtime may outlive its context, also that of a strand: its executo
     }
 }
 
-TEST_CASE("runtimes may be dropped, and posted to, while their context goes", "[runtime]") {
+TEST_CASE("runtimes may be dropped, and posted to, while their context is being destroyed", "[runtime]") {
     for (int i = 0; i < 300; ++i) {
         auto context = std::make_unique<asio::io_context>(2);
         auto used = std::make_unique<runtime>(context->get_executor()),
@@ -115,7 +115,7 @@ TEST_CASE("log lines pass up to the chosen verbosity", "[runtime]") {
     CHECK(logs.count(log_level::error) == 1);
 }
 
-TEST_CASE("what others chose cannot break a log line", "[runtime]") {
+TEST_CASE("text that others chose cannot break a log line", "[runtime]") {
     asio::io_context context;
     testing::log_capture logs;
     runtime r(context.get_executor());
@@ -171,7 +171,7 @@ TEST_CASE("a missing clock is the system clock", "[runtime]") {
     CHECK(r.clock().now() >= before);
 }
 
-TEST_CASE("a sleep of for ever is for ever", "[runtime]") {
+TEST_CASE("a sleep of the longest duration lasts for ever", "[runtime]") {
     struct noting_clock final : informer::clock {
         time_point now() const override { return time_point(std::chrono::hours(1)); }
         std::chrono::system_clock::time_point wall() const override { return {}; }

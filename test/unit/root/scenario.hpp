@@ -19,7 +19,7 @@ namespace scenario {
 
 namespace asio = boost::asio;
 
-/// Counts frames that hold one.
+/// Counts the coroutine frames that hold one.
 class alive {
 public:
     explicit alive(int& count) : count_(&count) { ++*count_; }
@@ -48,7 +48,7 @@ struct result {
 };
 
 /// Runs the coroutine for `k` handlers on a context of its own, stops it, and lets it unwind. `idle` is called whenever
-/// nothing is ready (to turn a clock); false ends the run.
+/// nothing is ready (to advance a clock); false ends the run.
 inline result run(asio::awaitable<void> work, int k, stop_by how, const std::function<bool()>& idle) {
     auto r = std::make_shared<result>();
     asio::cancellation_signal signal;

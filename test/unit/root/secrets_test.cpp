@@ -22,7 +22,7 @@ using pairs = std::vector<std::pair<std::string, std::string>>;
 
 } // namespace
 
-TEST_CASE("secrets: values of names that can only be secrets stay in no failure", "[error]") {
+TEST_CASE("secrets: no failure keeps the value of a name that can only be a secret", "[error]") {
     const pairs table{
         {"password=hunter2pass x", "password=[redacted] x"},
         {"DB_PASSWORD = hunter2 x", "DB_PASSWORD = [redacted] x"},
@@ -77,7 +77,7 @@ TEST_CASE("secrets: names of objects, fields, files and digests stay in failures
         CHECK(failure(errc::bad_request, text).message() == text);
 }
 
-TEST_CASE("secrets: of a program that deals in them more is masked") {
+TEST_CASE("secrets: more is masked in the output of a program that handles secrets") {
     const pairs table{
         {"password=hunter2pass refresh_token=abcdef0123456789abcdef0123456789 client_secret: " + hex,
          "password=[redacted] refresh_token=[redacted] client_secret: [redacted]"},
@@ -99,7 +99,7 @@ TEST_CASE("secrets: of a program that deals in them more is masked") {
     }
 }
 
-TEST_CASE("secrets: what explains why a program gave no credential stays readable") {
+TEST_CASE("secrets: text that explains why a program gave no credential stays readable") {
     for (const std::string text :
          {"error: get-token: authentication error: exit status 1",
           "could not get token: oauth2: cannot fetch token: 400 Bad Request",
@@ -114,7 +114,7 @@ TEST_CASE("secrets: what explains why a program gave no credential stays readabl
         CHECK(without_likely_secrets(text) == text);
 }
 
-TEST_CASE("secrets: a text full of names is looked through once, not once for each") {
+TEST_CASE("secrets: a text full of names is scanned once, not once for each name") {
     for (const std::string one : {"token:", "token:,", "token:\\", "/token:(", "token=", "token:[{", "\"token\":{",
                                   "password: x ", "--token ", "token='", "\\\\\"", "a=b:"}) {
         CAPTURE(one);

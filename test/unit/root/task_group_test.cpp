@@ -57,7 +57,7 @@ asio::awaitable<void> throws_aborted() {
 asio::awaitable<void> joins_all() {
     const auto executor = co_await asio::this_coro::executor;
     task_group group(executor);
-    co_await group.join(); // of none
+    co_await group.join(); // without children
     int count = 0;
     for (int i = 0; i < 5; ++i) group.spawn(counts(&count, i));
     group.spawn(never_suspends(&count));
@@ -134,7 +134,7 @@ asio::awaitable<void> reports_each() {
 asio::awaitable<void> replaces_its_handler() {
     const auto executor = co_await asio::this_coro::executor;
     task_group group(executor);
-    const std::string mine(100, 'x'); // what is captured must be there to the end of the call
+    const std::string mine(100, 'x'); // the capture must stay alive until the call ends
     std::vector<std::string> seen;
     group.on_error([&group, &seen, mine](std::exception_ptr) {
         group.on_error([&seen](std::exception_ptr) { seen.emplace_back("second"); });
@@ -239,7 +239,7 @@ asio::awaitable<void> destroyed_before_its_children_fail() {
     CHECK(told == 0);
 }
 
-// Joins although it is itself cancelled again and again.
+// Joins its children although it was cancelled itself.
 asio::awaitable<void> cancelled_joiner(int* count, int* stopped, bool* joined) {
     const auto executor = co_await asio::this_coro::executor;
     task_group group(executor);
@@ -296,7 +296,7 @@ asio::awaitable<void> keeps_what_it_calls() {
 
 } // namespace
 
-TEST_CASE("a function is kept until the coroutine that it gave has ended, and not longer", "[task_group]") {
+TEST_CASE("a spawned function is kept until its coroutine has ended, and no longer", "[task_group]") {
     run_test(keeps_what_it_calls());
 }
 TEST_CASE("join waits for every child", "[task_group]") {
@@ -311,13 +311,13 @@ TEST_CASE("children spawned after stop, or not started yet, are dropped", "[task
 TEST_CASE("join rethrows the first exception once", "[task_group]") {
     run_test(rethrows_first());
 }
-TEST_CASE("on_error gets every exception instead", "[task_group]") {
+TEST_CASE("on_error gets every exception, and join none", "[task_group]") {
     run_test(reports_each());
 }
-TEST_CASE("on_error may set another in its place", "[task_group]") {
+TEST_CASE("on_error may replace itself during its call", "[task_group]") {
     run_test(replaces_its_handler());
 }
-TEST_CASE("a child that ends by the cancellation asked for is no error", "[task_group]") {
+TEST_CASE("a child that ends by the requested cancellation is no error", "[task_group]") {
     run_test(cancellation_is_no_error());
     CHECK_THROWS(run_test(errors_while_stopping_count()));
 }
@@ -412,7 +412,7 @@ TEST_CASE("a group works on a strand", "[task_group]") {
 
 namespace {
 
-/// Refuses work at the n-th time, as where there is no memory.
+/// Refuses the n-th piece of work, as if there were no memory.
 class failing_executor {
 public:
     failing_executor(asio::io_context& c, int& fail) : inner_(c.get_executor()), fail_(&fail) {}
@@ -444,7 +444,7 @@ TEST_CASE("task_group: a child that cannot be started is not waited for") {
     fail = 1;
     CHECK_THROWS_AS(group.spawn(never_suspends(&ran)), std::bad_alloc);
     CHECK(group.size() == 0);
-    fail = 2; // when it is begun
+    fail = 2; // when the child is to begin
     group.spawn(never_suspends(&ran));
     CHECK(group.size() == 1);
     context.run();

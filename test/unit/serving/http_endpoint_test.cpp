@@ -118,7 +118,7 @@ asio::awaitable<void> changing_itself() {
     const auto ex = co_await asio::this_coro::executor;
     const runtime rt(ex);
     serving::http_endpoint e(rt, local());
-    const std::string mine(100, 'x'); // what is captured must be there to the end of the call
+    const std::string mine(100, 'x'); // captured values must exist to the end of the call
     e.readyz("first", [&e, mine] {
         for (const char* name : {"first", "2", "3", "4", "5"}) e.readyz(name, [] { return std::string("no"); });
         return mine.size() == 100 ? std::string() : mine;
@@ -242,7 +242,7 @@ asio::awaitable<void> destroyed_while_read() {
     boost::system::error_code ec;
     probe.connect(at, ec);
     CHECK(ec == asio::error::connection_refused);
-    if (!ec) { // what a prober would do to checks that are gone
+    if (!ec) { // as a prober would ask for checks that are gone
         const std::string question = "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n";
         asio::write(probe, asio::buffer(question));
     }
@@ -256,20 +256,20 @@ asio::awaitable<void> destroyed_while_read() {
 
 } // namespace
 
-TEST_CASE("an endpoint that is destroyed is closed, also while somebody reads slowly") {
+TEST_CASE("an endpoint that is destroyed is closed, even while a client reads slowly") {
     run_test(destroyed_while_read());
 }
 TEST_CASE("http endpoint: by default it is reached over IPv4 and IPv6") {
     run_test(all_addresses());
 }
 
-TEST_CASE("/healthz and /readyz are 200 while their checks are content, else 503 with the reason") {
+TEST_CASE("/healthz and /readyz are 200 while their checks pass, else 503 with the reason") {
     run_test(health());
 }
-TEST_CASE("checks and pages may change the endpoint that asks them") {
+TEST_CASE("checks and pages may change the endpoint that calls them") {
     run_test(changing_itself());
 }
-TEST_CASE("/metrics and pages of one's own are served; everything else is 404, every other method 405") {
+TEST_CASE("/metrics and the program's own pages are served; everything else is 404, every other method 405") {
     run_test(pages());
 }
 TEST_CASE("a port that is taken is an error that names it") {

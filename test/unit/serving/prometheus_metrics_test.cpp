@@ -22,7 +22,7 @@ using informer::serving::prometheus_options;
 
 namespace {
 
-/// Told before main() begins: by what is linked before the library's own statics.
+/// Used before main() begins, by a static that may be constructed before those of the library.
 struct early {
     early() {
         prometheus_metrics m;
@@ -68,7 +68,7 @@ TEST_CASE("counters add up, gauges are replaced, and each has a type") {
 }
 
 TEST_CASE(
-    "a histogram of client-go's has its buckets, one of our users the ones described, any other the default ones") {
+    "a histogram known from client-go has the buckets of client-go, a described one its own, any other the default") {
     prometheus_metrics m;
     m.observe("workqueue_queue_duration_seconds", 0.002, {{"name", "q"}});
     m.observe("rest_client_request_duration_seconds", 3, {{"verb", "GET"}, {"host", "h"}});
@@ -92,7 +92,7 @@ TEST_CASE(
     CHECK(lines_with(text, "other_seconds_bucket") == 12);
 }
 
-TEST_CASE("what a figure is described as after its first series has no effect") {
+TEST_CASE("describing a metric after its first series has no effect") {
     prometheus_metrics m;
     m.observe("early_seconds", 1, {{"of", "a"}});
     m.describe("early_seconds", "Too late.", {1, 2});
@@ -112,7 +112,7 @@ TEST_CASE("what a figure is described as after its first series has no effect") 
     CHECK(text.find("Too late.") == std::string::npos);
 }
 
-TEST_CASE("a histogram that gets another help text alone keeps the buckets that it is known by") {
+TEST_CASE("a well-known histogram that only gets another help text keeps its buckets") {
     prometheus_metrics m;
     m.describe("rest_client_request_duration_seconds", "Ours.");
     m.observe("rest_client_request_duration_seconds", 3, {});
@@ -128,7 +128,7 @@ TEST_CASE("label values are escaped") {
     CHECK(has_line(m.text(), "g{text=\"a\\\"b\\\\c\\nd\"} 1"));
 }
 
-TEST_CASE("what cannot be kept is dropped and counted, and nothing is thrown") {
+TEST_CASE("a figure that cannot be kept is dropped and counted, and nothing is thrown") {
     prometheus_metrics m;
     m.add("no spaces", 1, {});
     m.add("ok_total", 1, {{"no-dash", "x"}});
@@ -137,7 +137,7 @@ TEST_CASE("what cannot be kept is dropped and counted, and nothing is thrown") {
     m.observe("ok_total", 1, {{"other", "too"}}); // also under other labels
     m.add("ok_total", -1, {});
     m.add("ok_total", std::numeric_limits<double>::quiet_NaN(), {});
-    m.observe("h_seconds", 1, {{"le", "x"}}); // a bucket's, of which each has one
+    m.observe("h_seconds", 1, {{"le", "x"}}); // the label of the buckets themselves
     CHECK(m.dropped() == 7);
     CHECK(has_line(m.text(), "ok_total 1"));
     CHECK(has_line(m.text(), "informer_metrics_dropped_total 7"));
@@ -163,7 +163,7 @@ TEST_CASE("a help text of several lines is still one comment") {
     CHECK(has_line(m.text(), "# HELP g Two\\nlines and a \\\\."));
 }
 
-TEST_CASE("a label that is no UTF-8 does not spoil the scrape for all others") {
+TEST_CASE("a label that is not UTF-8 does not spoil the scrape for all others") {
     prometheus_metrics m;
     m.set("g", 1, {{"text", "\xff"}});
     CHECK(m.dropped() == 1);
@@ -181,16 +181,16 @@ TEST_CASE("an observation that is no number does not spoil a histogram's sum") {
     CHECK(has_line(m.text(), "my_seconds_count 1"));
 }
 
-TEST_CASE("a label that takes ever new values does not grow us beyond the limit") {
+TEST_CASE("a label with ever new values does not take more series than the limit") {
     prometheus_metrics m(prometheus_options().max_series(100));
     for (int i = 0; i < 1000; ++i) m.add("seen_total", 1, {{"pod", std::to_string(i)}});
     CHECK(m.series() == 100);
     CHECK(m.dropped() == 900);
-    m.add("seen_total", 1, {{"pod", "7"}}); // what is known goes on
+    m.add("seen_total", 1, {{"pod", "7"}}); // a known series goes on
     CHECK(has_line(m.text(), "seen_total{pod=\"7\"} 2"));
 }
 
-TEST_CASE("a series that is forgotten is shown no more, makes room, and begins anew") {
+TEST_CASE("a series that is forgotten is no longer shown, makes room, and begins anew") {
     prometheus_metrics m(prometheus_options().max_series(3));
     m.add("seen_total", 5, {{"pod", "a"}});
     m.set("g", 1, {{"pod", "a"}});
@@ -227,7 +227,7 @@ TEST_CASE("a series whose labels came in two orders stays until it is forgotten 
     CHECK(m.text().find("seen_total") == std::string::npos);
 }
 
-TEST_CASE("any number of informers may come and go: the last one is measured still") {
+TEST_CASE("any number of informers may come and go: the last one is still measured") {
     boost::asio::io_context context;
     const auto told = std::make_shared<prometheus_metrics>();
     informer::runtime rt(context.get_executor());
@@ -276,12 +276,12 @@ TEST_CASE("a figure's own label wins over a constant one") {
     m->add("mine_total", 1, {{"cluster", "told"}});
     CHECK(has_line(m->text(), "mine_total{cluster=\"told\"} 2"));
     east->forget("mine_total", {{"cluster", "told"}});
-    CHECK(has_line(m->text(), "mine_total{cluster=\"told\"} 2")); // the other still tells of it
+    CHECK(has_line(m->text(), "mine_total{cluster=\"told\"} 2")); // the other sink still has it
     m->forget("mine_total", {{"cluster", "told"}});
     CHECK(lines_with(m->text(), "mine_total{") == 0);
 }
 
-TEST_CASE("constant labels that Prometheus would not take are refused at once") {
+TEST_CASE("constant labels that Prometheus would not accept are refused at once") {
     const auto m = std::make_shared<prometheus_metrics>();
     for (const char* name : {"", "1st", "a-b", "le", "__name__", "a\nb"}) {
         INFO(name);
@@ -291,7 +291,7 @@ TEST_CASE("constant labels that Prometheus would not take are refused at once") 
     CHECK_THROWS_AS(informer::serving::with_labels(nullptr, {}), informer::error);
 }
 
-TEST_CASE("the open descriptors of the process are those that it has, and not those that count them") {
+TEST_CASE("process_open_fds counts the descriptors of the process, without the one that is open for counting") {
     const auto told = [] {
         const std::string text = prometheus_metrics().text();
         const auto at = text.find("\nprocess_open_fds ");
@@ -303,7 +303,7 @@ TEST_CASE("the open descriptors of the process are those that it has, and not th
     CHECK(told() == open);
 }
 
-TEST_CASE("the process's own figures are there, unless not wanted") {
+TEST_CASE("the process's own figures are shown unless they are switched off") {
     const std::string with = prometheus_metrics().text();
     INFO(with);
     for (const char* name :

@@ -42,7 +42,7 @@ std::string deployment(const std::string& spec) {
 
 } // namespace
 
-TEST_CASE("apply creates what is not there, and owns what it said") {
+TEST_CASE("apply creates an object that does not exist, and owns the fields that it set") {
     server_fixture s;
     const auto made = apply_map(s, "me", R"({"k":"v"})");
     CHECK(made.status == 201);
@@ -54,7 +54,7 @@ TEST_CASE("apply creates what is not there, and owns what it said") {
     CHECK(again.json() == made.json());
 }
 
-TEST_CASE("apply gives up what it no longer says, and the field goes") {
+TEST_CASE("apply gives up fields that it no longer sets, and they are removed") {
     server_fixture s;
     apply_map(s, "me", R"({"k":"v","gone":"x"})");
     merge(s, maps + "/a", "other", R"({"data":{"theirs":"y"}})");
@@ -68,7 +68,7 @@ TEST_CASE("apply gives up what it no longer says, and the field goes") {
     CHECK(owns(nothing, "me").empty());
 }
 
-TEST_CASE("a field that two applied alike stays until both gave it up") {
+TEST_CASE("a field that two managers applied alike stays until both give it up") {
     server_fixture s;
     apply_map(s, "one", R"({"k":"v"})");
     const auto both = apply_map(s, "two", R"({"k":"v"})");
@@ -107,7 +107,7 @@ TEST_CASE("apply of another value than its owner's is a conflict that names fiel
     CHECK(owns(forced, "three", "Update").empty());
 }
 
-TEST_CASE("an update takes what it changes, from whomever") {
+TEST_CASE("an update takes over the fields that it changes, whoever owned them") {
     server_fixture s;
     apply_map(s, "me", R"({"a":"1","b":"1"})");
     const auto changed = merge(s, maps + "/a", "editor", R"({"data":{"a":"2","b":null}})");
@@ -117,7 +117,7 @@ TEST_CASE("an update takes what it changes, from whomever") {
     CHECK(apply_map(s, "me", R"({"a":"2"})").status == 200); // the same value is no conflict
 }
 
-TEST_CASE("items of lists belong to whom they are, by their keys") {
+TEST_CASE("list items have owners of their own, by their keys") {
     server_fixture s;
     const auto made =
         apply(s, apps + "/d", "one",
@@ -142,7 +142,7 @@ TEST_CASE("items of lists belong to whom they are, by their keys") {
                                deployment(R"({"template":{"spec":{"containers":[{"name":"web","args":["z"]}]}}})"));
     CHECK(refused.at("/details/causes/0/field") == R"(.spec.template.spec.containers[name="web"].args)");
 
-    // Its own item goes, its part of another's goes, the rest of that stays with its key.
+    // Its own item goes, and so does its part of the item of the other manager; the rest of that item stays.
     const auto less =
         apply(s, apps + "/d", "two", deployment(R"({"template":{"spec":{"containers":[{"name":"web"}]}}})"));
     CHECK(less.json().at_pointer("/spec/template/spec/containers").as_array().size() == 1);
@@ -153,7 +153,7 @@ TEST_CASE("items of lists belong to whom they are, by their keys") {
     CHECK(none.at("/spec") == R"({"replicas":2})");
 }
 
-TEST_CASE("finalizers are a set: each belongs to who put it") {
+TEST_CASE("finalizers are a set: each belongs to the manager that added it") {
     server_fixture s;
     const auto with = [&](const std::string& manager, const std::string& list) {
         return apply(s, maps + "/a", manager,
@@ -198,11 +198,11 @@ TEST_CASE("status is applied by its subresource, and scale by its own") {
               .status == 404);
 }
 
-TEST_CASE("what is no apply is refused") {
+TEST_CASE("invalid apply requests are refused") {
     server_fixture s;
     const std::string type = "application/apply-patch+yaml";
     const std::string good = R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}})";
-    CHECK(s.ask("PATCH", maps + "/a", good, type).status == 422); // who?
+    CHECK(s.ask("PATCH", maps + "/a", good, type).status == 422); // no field manager
     CHECK(s.ask("PATCH", maps + "/a?fieldManager=m", R"({"metadata":{"name":"a"}})", type).status == 400);
     CHECK(s.ask("PATCH", maps + "/a?fieldManager=m", R"({"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}})",
                 type)
@@ -236,7 +236,7 @@ TEST_CASE("managed fields do not grow without bound") {
     CHECK(old.at_pointer("/f:data").as_object().contains("f:k3"));
 }
 
-TEST_CASE("deep and odd configurations are no trouble") {
+TEST_CASE("deep and odd configurations do no harm") {
     server_fixture s;
     std::string deep = "1";
     for (int i = 0; i < 900; ++i) deep = R"({"a":)" + deep + "}";

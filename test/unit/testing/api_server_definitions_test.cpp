@@ -41,7 +41,7 @@ TEST_CASE("a definition is established and served at once", "[api_server][crd]")
     CHECK(s.ask("GET", "/apis/samples.io/v1alpha1").status == 404);
 }
 
-TEST_CASE("custom objects live like built-in ones and say in lists what they are", "[api_server][crd]") {
+TEST_CASE("custom objects behave like built-in ones, and have kind and version in lists", "[api_server][crd]") {
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
     const auto made = s.ask("POST", foos, foo("a", R"({"color":"red","unknown":[1,2.5]})"));
@@ -88,7 +88,7 @@ TEST_CASE("a definition offers fields for selectors", "[api_server][crd]") {
     CHECK(s.ask("GET", foos + "?fieldSelector=spec.shade%3Dred").status == 400);
 }
 
-TEST_CASE("a field that a definition offers later selects the objects of before, too", "[api_server][crd]") {
+TEST_CASE("a field that a definition offers later also selects the objects from before", "[api_server][crd]") {
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
     s.ask("POST", foos, foo("a", R"({"size":"large"})"));
@@ -110,7 +110,7 @@ TEST_CASE("a field that a definition offers later selects the objects of before,
     w.close();
 }
 
-TEST_CASE("a definition that is deleted takes its objects along, ends watches, and is unknown then",
+TEST_CASE("deleting a definition deletes its objects, ends watches, and makes the resource unknown",
           "[api_server][crd]") {
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
@@ -132,7 +132,7 @@ TEST_CASE("a definition that is deleted takes its objects along, ends watches, a
     again.close();
 }
 
-TEST_CASE("nobody resumes from before a definition that came again", "[api_server][crd]") {
+TEST_CASE("no watch resumes from before a definition was deleted and created again", "[api_server][crd]") {
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
     s.ask("POST", foos, foo("a", "{}"));
@@ -174,7 +174,7 @@ answer serve(server_fixture& s, bool on) {
 
 } // namespace
 
-TEST_CASE("a definition of which no version is served keeps its objects; watches end without a word",
+TEST_CASE("a definition without a served version keeps its objects; watches end without an event",
           "[api_server][crd]") {
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
@@ -213,7 +213,7 @@ TEST_CASE("namespaces and definitions wait for objects that are not served", "[a
     CHECK(s.ask("GET", definitions + "/foos.samples.io").status == 404);
 }
 
-TEST_CASE("versions that objects may be stored in add up, and stay in the definition", "[api_server][crd]") {
+TEST_CASE("versions in which objects may be stored add up, and must stay in the definition", "[api_server][crd]") {
     server_fixture s;
     const auto made = s.ask("POST", definitions, foo_definition);
     auto o = made.json();
@@ -290,7 +290,7 @@ TEST_CASE("definitions that cannot be served are refused", "[api_server][crd]") 
     CHECK(s.ask("GET", foos).status == 404);
 }
 
-TEST_CASE("a definition stays what it is", "[api_server][crd]") {
+TEST_CASE("group, scope, kind and plural name of a definition cannot change", "[api_server][crd]") {
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
     s.ask("POST", foos, foo("a", "{}"));
@@ -343,7 +343,7 @@ TEST_CASE("of two definitions of one kind in a group the first is served, the se
     CHECK(s.ask("DELETE", definitions + "/foodies.samples.io").status == 200); // it never was served
 }
 
-TEST_CASE("an established definition that asks for a name in use goes on with those it has", "[api_server][crd]") {
+TEST_CASE("an established definition that asks for a name in use keeps the names that it has", "[api_server][crd]") {
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
     s.ask("POST", definitions,
@@ -364,7 +364,7 @@ TEST_CASE("an established definition that asks for a name in use goes on with th
     CHECK(s.ask("GET", definitions + "/bars.samples.io").at("/status/conditions/0/status") == "True");
 }
 
-TEST_CASE("custom objects may have any finalizer that is a name", "[api_server][crd]") {
+TEST_CASE("a finalizer of a custom object may be any name", "[api_server][crd]") {
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
     const std::string held =
@@ -382,7 +382,7 @@ TEST_CASE("cluster-scoped custom objects have no namespace", "[api_server][crd]"
     CHECK(s.ask("GET", foos).status == 404);
 }
 
-TEST_CASE("a namespace empties itself and goes", "[api_server][namespace]") {
+TEST_CASE("a namespace that is deleted deletes its objects, then goes", "[api_server][namespace]") {
     server_fixture s;
     s.ask("POST", "/api/v1/namespaces", R"({"metadata":{"name":"work"}})");
     s.ask("POST", "/api/v1/namespaces/work/configmaps", R"({"metadata":{"name":"a"}})");
@@ -436,7 +436,7 @@ TEST_CASE("a terminating namespace goes when a deleted definition takes the last
     CHECK(s.ask("GET", "/api/v1/namespaces/work").status == 404);
 }
 
-TEST_CASE("finalizing a namespace can be tried out, and leaves what its own finalizers hold",
+TEST_CASE("a namespace can be finalized as a dry run, and does not go while its own finalizers hold it",
           "[api_server][namespace]") {
     server_fixture s;
     s.ask("POST", "/api/v1/namespaces", R"({"metadata":{"name":"work","finalizers":["x.io/y"]}})");

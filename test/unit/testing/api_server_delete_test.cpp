@@ -11,7 +11,7 @@ const std::string maps = "/api/v1/namespaces/default/configmaps";
 
 } // namespace
 
-TEST_CASE("options of a delete that are none are refused, and nothing is deleted", "[api_server]") {
+TEST_CASE("invalid options of a delete are refused, and nothing is deleted", "[api_server]") {
     server_fixture s;
     s.put("a", "1");
     const auto in_body = [&](const std::string& body) { return s.ask("DELETE", maps + "/a", body).status; };
@@ -29,7 +29,7 @@ TEST_CASE("options of a delete that are none are refused, and nothing is deleted
     }
     CHECK(in_query("gracePeriodSeconds=abc") == 400);
     CHECK(in_query("gracePeriodSeconds=") == 400);
-    const auto nope = s.ask("DELETE", maps + "/none?propagationPolicy=Nope"); // before it is looked for
+    const auto nope = s.ask("DELETE", maps + "/none?propagationPolicy=Nope"); // before the object is looked up
     CHECK(nope.status == 422);
     CHECK(nope.at("/details/kind") == "DeleteOptions");
     CHECK(nope.at("/details/causes/0/reason") == "FieldValueNotSupported");
@@ -46,7 +46,7 @@ TEST_CASE("options of a delete that are none are refused, and nothing is deleted
     CHECK(s.ask("GET", maps + "/a").status == 404);
 }
 
-TEST_CASE("bodies are JSON, and called so", "[api_server]") {
+TEST_CASE("bodies must be JSON, and declared as JSON", "[api_server]") {
     server_fixture s;
     s.put("a", "1");
     const std::string b = R"({"metadata":{"name":"b"}})";
@@ -58,10 +58,10 @@ TEST_CASE("bodies are JSON, and called so", "[api_server]") {
         CHECK(s.ask("DELETE", maps + "?labelSelector=l", "{}", type).status == 415);
     }
     CHECK(s.ask("POST", maps, b, "Application/JSON; charset=utf-8").status == 201);
-    CHECK(s.ask("DELETE", maps + "/a", "", "text/plain").status == 200); // there is none
+    CHECK(s.ask("DELETE", maps + "/a", "", "text/plain").status == 200); // there is no body
 }
 
-TEST_CASE("the namespaces of the cluster itself are not deleted", "[api_server][namespace]") {
+TEST_CASE("the namespaces of the cluster itself cannot be deleted", "[api_server][namespace]") {
     server_fixture s;
     for (const std::string name : {"default", "kube-system", "kube-public"}) {
         for (const std::string query : {"", "?dryRun=All"}) {

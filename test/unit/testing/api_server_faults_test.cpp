@@ -21,7 +21,8 @@ informer::http::request impatient(const std::string& target, std::chrono::millis
 
 } // namespace
 
-TEST_CASE("a fault hits once, after those it skips, and only whom it means", "[api_server][fault]") {
+TEST_CASE("a fault hits as often as it is repeated, after the requests that it skips, and only matching ones",
+          "[api_server][fault]") {
     server_fixture s;
     s.server.inject(fault(fault::kind::status).with_code(503).verb("list").skipping(1).repeat(2));
     CHECK(s.server.pending_faults() == 1);
@@ -50,7 +51,7 @@ TEST_CASE("faults hit in the order of injection, conditions add up", "[api_serve
     CHECK(s.ask("GET", "/api/v1/secrets").status == 504);
 }
 
-TEST_CASE("a fault's condition may clear the faults, and inject others", "[api_server][fault]") {
+TEST_CASE("the condition of a fault may clear all faults and inject others", "[api_server][fault]") {
     server_fixture s;
     int asked = 0;
     s.server.inject(fault(fault::kind::status).with_code(500).on([&](const informer::testing::request_info&) {
@@ -116,7 +117,7 @@ TEST_CASE("error_event waits for a watch", "[api_server][fault]") {
     CHECK_FALSE(w.failure());
 }
 
-TEST_CASE("cut and reset end the body after exactly so many bytes", "[api_server][fault]") {
+TEST_CASE("cut and reset end the body after exactly the given number of bytes", "[api_server][fault]") {
     server_fixture s;
     s.put("a", "1");
     const auto whole = s.ask("GET", maps).body;
@@ -143,7 +144,7 @@ TEST_CASE("a cut beyond the end of its answer leaves the next one on the connect
     }
 }
 
-TEST_CASE("a watch is cut after so many bytes of its stream", "[api_server][fault]") {
+TEST_CASE("a watch is cut after the given number of bytes of its stream", "[api_server][fault]") {
     server_fixture s;
     auto whole = s.watch(since(s));
     s.server.inject(fault(fault::kind::cut_after).after(40));
@@ -156,7 +157,7 @@ TEST_CASE("a watch is cut after so many bytes of its stream", "[api_server][faul
     whole.close();
 }
 
-TEST_CASE("stall sends so many bytes and then nothing", "[api_server][fault]") {
+TEST_CASE("stall sends the given number of bytes and then nothing", "[api_server][fault]") {
     server_fixture s;
     s.put("a", "1");
     s.server.inject(fault(fault::kind::stall_after).after(0));
@@ -178,7 +179,7 @@ TEST_CASE("stall sends so many bytes and then nothing", "[api_server][fault]") {
     CHECK(s.run_until([&] { return s.server.open_watches() == 0; }));
 }
 
-TEST_CASE("delay lets the answer wait, and goes with another fault", "[api_server][fault]") {
+TEST_CASE("delay holds the answer back, and combines with another fault", "[api_server][fault]") {
     server_fixture s(api_server_options(), true);
     s.server.inject(fault(fault::kind::delay).for_(30s));
     s.server.inject(fault(fault::kind::status).with_code(500));
@@ -208,7 +209,7 @@ TEST_CASE("garbage is no HTTP, garbage_body is no JSON", "[api_server][fault]") 
     w.close();
 }
 
-TEST_CASE("end_watch ends cleanly after so many bytes", "[api_server][fault]") {
+TEST_CASE("end_watch ends cleanly after the given number of bytes", "[api_server][fault]") {
     server_fixture s;
     s.server.inject(fault(fault::kind::end_watch).after(0));
     auto at_once = s.watch(since(s));
@@ -234,7 +235,7 @@ TEST_CASE("a server that stops while requests stall and watches wait leaves noth
     // The fixture checks that the io_context runs out of work.
 }
 
-TEST_CASE("what is delayed when the server stops is not done", "[api_server][fault]") {
+TEST_CASE("a request that is delayed when the server stops is not carried out", "[api_server][fault]") {
     server_fixture s(api_server_options(), true);
     s.server.inject(fault(fault::kind::delay).for_(24h).verb("create"));
     informer::http::request r("POST", maps);
@@ -251,7 +252,7 @@ TEST_CASE("what is delayed when the server stops is not done", "[api_server][fau
     CHECK(s.server.get("configmaps", "default", "a").is_null());
 }
 
-TEST_CASE("a fault that is repeated no times hits nobody", "[api_server][fault]") {
+TEST_CASE("a fault with zero repetitions hits no request", "[api_server][fault]") {
     server_fixture s;
     s.server.inject(fault(fault::kind::refuse).repeat(0));
     CHECK(s.server.pending_faults() == 0);

@@ -1,4 +1,4 @@
-// Which object a write means, in which version, and what of it no client writes.
+// Which object a write refers to, in which version, and which members no client may write.
 #include "server_fixture.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -29,7 +29,7 @@ void is_immutable(const answer& a, const std::string& field) {
 
 } // namespace
 
-TEST_CASE("a put of another uid is a conflict, a patch of it invalid", "[api_server]") {
+TEST_CASE("a PUT with another uid is a conflict, a patch with another uid is invalid", "[api_server]") {
     server_fixture s;
     s.put("a", "1");
     const auto put = s.ask("PUT", maps + "/a", with(R"("uid":"x","resourceVersion":"1")"));
@@ -42,11 +42,11 @@ TEST_CASE("a put of another uid is a conflict, a patch of it invalid", "[api_ser
                  "metadata.uid");
     is_immutable(apply_map(s, with(R"("uid":"x")")), "metadata.uid");
     CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":"x","resourceVersion":"1"}})", merge).status ==
-          409); // this first
+          409); // the resource version is checked first
     CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":null}})", merge).status == 200);
 }
 
-TEST_CASE("an apply to an object of a uid does not create another one", "[api_server]") {
+TEST_CASE("an apply with a uid does not create another object", "[api_server]") {
     server_fixture s;
     const auto a = apply_map(s, with(R"("uid":"0aa0")"));
     CHECK(a.status == 409);
@@ -57,7 +57,7 @@ TEST_CASE("an apply to an object of a uid does not create another one", "[api_se
     CHECK(s.ask("GET", maps + "/a").status == 404);
 }
 
-TEST_CASE("of an apply that creates nobody looks at the resource version, but it must be one", "[api_server]") {
+TEST_CASE("an apply that creates ignores the resource version, but it must be a valid one", "[api_server]") {
     server_fixture s;
     CHECK(apply_map(s, with(R"("resourceVersion":"abc")")).status == 500);
     const auto a = apply_map(s, with(R"("resourceVersion":"5")"));
@@ -66,13 +66,13 @@ TEST_CASE("of an apply that creates nobody looks at the resource version, but it
     CHECK(apply_map(s, with(R"("resourceVersion":"5")")).status == 409);
 }
 
-TEST_CASE("managed fields are not applied, not even none", "[api_server]") {
+TEST_CASE("an apply may not contain managed fields, not even an empty list", "[api_server]") {
     server_fixture s;
     CHECK(apply_map(s, with(R"("managedFields":[])")).status == 400);
     CHECK(apply_map(s, with(R"("managedFields":null)")).status == 201);
 }
 
-TEST_CASE("deletion is a DELETE's to say: no other write sets its time", "[api_server]") {
+TEST_CASE("only a DELETE sets the deletion time, no other write", "[api_server]") {
     server_fixture s;
     s.put("a", "1");
     const std::string then = R"("deletionTimestamp":"2020-01-01T00:00:00Z")";
@@ -84,14 +84,14 @@ TEST_CASE("deletion is a DELETE's to say: no other write sets its time", "[api_s
     s.ask("PATCH", maps + "/a", R"({"metadata":{"finalizers":["x.io/y"]}})", merge);
     s.ask("DELETE", maps + "/a");
     const auto when = s.ask("GET", maps + "/a").at("/metadata/deletionTimestamp");
-    for (const std::string other : {R"("2020-01-01T00:00:00Z")", "null"}) { // of no effect any more
+    for (const std::string other : {R"("2020-01-01T00:00:00Z")", "null"}) { // has no effect any more
         const auto a = s.ask("PATCH", maps + "/a", R"({"metadata":{"deletionTimestamp":)" + other + "}}", merge);
         CHECK(a.status == 200);
         CHECK(a.at("/metadata/deletionTimestamp") == when);
     }
 }
 
-TEST_CASE("what is no resource version is an error and no conflict", "[api_server]") {
+TEST_CASE("an invalid resource version is an error, not a conflict", "[api_server]") {
     server_fixture s;
     s.put("a", "1");
     const auto put = s.ask("PUT", maps + "/a", with(R"("resourceVersion":"abc")"));
@@ -104,12 +104,12 @@ TEST_CASE("what is no resource version is an error and no conflict", "[api_serve
         return s.ask("POST", maps, R"({"metadata":{"name":")" + name + R"(","resourceVersion":")" + version + R"("}})")
             .status;
     };
-    CHECK(create("b", "0") == 201); // none
+    CHECK(create("b", "0") == 201); // 0 counts as none
     CHECK(create("c", "abc") == 201);
     CHECK(create("d", "5") == 500);
 }
 
-TEST_CASE("one object is read at a version that was, as a list is", "[api_server]") {
+TEST_CASE("a single object is read at a resource version in the same way as a list", "[api_server]") {
     server_fixture s;
     s.put("a", "1");
     CHECK(s.ask("GET", maps + "/a?resourceVersion=0").status == 200);
@@ -119,10 +119,10 @@ TEST_CASE("one object is read at a version that was, as a list is", "[api_server
         CHECK(later.status == 504);
         CHECK(later.at("/details/causes/0/reason") == "ResourceVersionTooLarge");
     }
-    CHECK(s.ask("GET", maps + "/a?resourceVersion=abc").status == 500); // of a list it is 400
+    CHECK(s.ask("GET", maps + "/a?resourceVersion=abc").status == 500); // for a list it is 400
 }
 
-TEST_CASE("a creation finds an object that is being deleted, and says so", "[api_server]") {
+TEST_CASE("a creation over an object that is being deleted is refused, with that reason", "[api_server]") {
     server_fixture s;
     s.ask("POST", maps, with(R"("finalizers":["x.io/y"])"));
     s.ask("DELETE", maps + "/a");
@@ -132,7 +132,7 @@ TEST_CASE("a creation finds an object that is being deleted, and says so", "[api
     CHECK(a.at("/message") == "object is being deleted: configmaps \"a\" already exists");
 }
 
-TEST_CASE("who puts an object or its scale says its name", "[api_server]") {
+TEST_CASE("a PUT of an object or of its scale must contain the name", "[api_server]") {
     server_fixture s;
     const std::string apps = "/apis/apps/v1/namespaces/default/deployments";
     s.ask("POST", apps, R"({"metadata":{"name":"d"},"spec":{"replicas":1}})");
@@ -152,7 +152,7 @@ TEST_CASE("who puts an object or its scale says its name", "[api_server]") {
     CHECK(s.ask("PATCH", apps + "/d/scale", R"({"spec":{"replicas":5}})", merge).at("/spec/replicas") == "5");
 }
 
-TEST_CASE("a JSON patch replaces a member that is not there, but nothing within", "[api_server]") {
+TEST_CASE("a JSON patch may replace a member that does not exist, but nothing within such a member", "[api_server]") {
     server_fixture s;
     s.put("a", "1");
     const auto replace = [&](const std::string& path, const std::string& value) {
@@ -166,7 +166,7 @@ TEST_CASE("a JSON patch replaces a member that is not there, but nothing within"
     CHECK(s.ask("PATCH", maps + "/a", R"([{"op":"remove","path":"/data/none"}])", operations).status == 422);
 }
 
-TEST_CASE("no data is the same as none at all", "[api_server]") {
+TEST_CASE("empty data is the same as no data", "[api_server]") {
     server_fixture s;
     const auto made = s.ask("POST", maps, R"({"metadata":{"name":"a"},"data":{}})");
     CHECK_FALSE(made.json().as_object().contains("data"));
@@ -176,7 +176,8 @@ TEST_CASE("no data is the same as none at all", "[api_server]") {
           made.at("/metadata/resourceVersion"));
 }
 
-TEST_CASE("the generation of an EndpointSlice counts labels, that of a PriorityClass nothing", "[api_server]") {
+TEST_CASE("the generation of an EndpointSlice counts changes of labels, that of a PriorityClass counts nothing",
+          "[api_server]") {
     server_fixture s;
     const std::string slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
     const std::string classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
@@ -190,7 +191,7 @@ TEST_CASE("the generation of an EndpointSlice counts labels, that of a PriorityC
     CHECK(s.ask("PATCH", classes + "/p", R"({"description":"z"})", merge).at("/metadata/generation") == "1");
 }
 
-TEST_CASE("finalizers of built-in kinds have a domain, or are known", "[api_server]") {
+TEST_CASE("finalizers of built-in kinds must have a domain or be well-known", "[api_server]") {
     server_fixture s;
     const auto create = [&](const std::string& list) {
         return s.ask("POST", maps + "?dryRun=All", with(R"("finalizers":)" + list));
@@ -206,5 +207,5 @@ TEST_CASE("finalizers of built-in kinds have a domain, or are known", "[api_serv
     s.put("a", "1");
     CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"finalizers":["mine"]}})", merge).status == 422);
     CHECK(s.ask("POST", leases, R"({"metadata":{"name":"l","finalizers":["mine"]}})").status ==
-          201); // nobody looks there
+          201); // not checked for Leases
 }

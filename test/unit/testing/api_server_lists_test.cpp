@@ -22,7 +22,7 @@ using names = std::vector<std::string>;
 
 } // namespace
 
-TEST_CASE("a list is ordered by key, complete, and its items go without kind", "[api_server]") {
+TEST_CASE("a list is ordered by key and complete, and its items have no kind", "[api_server]") {
     server_fixture s;
     s.put("b", "1");
     s.put("a", "1");
@@ -101,7 +101,7 @@ TEST_CASE("continue tokens live as long as the option says", "[api_server]") {
     CHECK(s.ask("GET", maps + "?limit=1&continue=" + token).status == 410);
 }
 
-TEST_CASE("list options that make no sense are refused", "[api_server]") {
+TEST_CASE("invalid list options are refused", "[api_server]") {
     server_fixture s;
     s.put("a", "1");
     s.put("b", "1");
@@ -126,7 +126,7 @@ TEST_CASE("list options that make no sense are refused", "[api_server]") {
     CHECK(many.at("/details/kind") == "ListOptions");
 }
 
-TEST_CASE("a list can be of an exact version, of at least one, or of any", "[api_server]") {
+TEST_CASE("a list can be of an exact version, of one at least as new, or of any", "[api_server]") {
     server_fixture s;
     s.put("a", "1");
     const auto then = s.server.current_resource_version();
@@ -140,7 +140,7 @@ TEST_CASE("a list can be of an exact version, of at least one, or of any", "[api
     }
     const auto not_older = s.ask("GET", maps + "?resourceVersionMatch=NotOlderThan&resourceVersion=" + then);
     CHECK(not_older.at("/metadata/resourceVersion") == now);
-    // A limited list from a version without a match means that version.
+    // With a limit, a version without a match means exactly that version.
     CHECK(s.ask("GET", maps + "?limit=5&resourceVersion=" + then).at("/items/0/data/v") == "1");
     s.server.compact();
     CHECK(s.ask("GET", maps + "?resourceVersionMatch=Exact&resourceVersion=" + then).status == 410);
@@ -156,7 +156,7 @@ TEST_CASE("a version in the future is a time-out with the cause clients look for
     CHECK(a.at("/details/causes/0/reason") == "ResourceVersionTooLarge");
 }
 
-TEST_CASE("labels and fields select", "[api_server]") {
+TEST_CASE("lists are selected by labels and fields", "[api_server]") {
     server_fixture s;
     s.put("a", "1", {{"app", "x"}, {"tier", "1"}});
     s.put("b", "1", {{"app", "y"}});
@@ -169,7 +169,7 @@ TEST_CASE("labels and fields select", "[api_server]") {
     CHECK(selected("labelSelector=app%21%3Dx") == names{"b", "c"});
     CHECK(selected("fieldSelector=metadata.name%3Db") == names{"b"});
     CHECK(selected("fieldSelector=metadata.name%21%3Db,metadata.namespace%3Ddefault") == names{"a", "c"});
-    // With selectors nobody knows how many remain.
+    // With selectors the server does not know how many remain.
     CHECK(s.ask("GET", maps + "?limit=1&labelSelector=app").at("/metadata/remainingItemCount").empty());
     for (int i = 0; i < 3; ++i) {
         const auto n = std::to_string(i);
@@ -183,7 +183,7 @@ TEST_CASE("labels and fields select", "[api_server]") {
     CHECK(s.ask("GET", pods + "spec.hostname%3Dx").status == 400);
 }
 
-TEST_CASE("a server that can choose parts by hashes does so, says so, and refuses what is none", "[api_server]") {
+TEST_CASE("a server with sharding lists the selected part, names it, and refuses invalid selectors", "[api_server]") {
     server_fixture s(api_server_options().sharding(true));
     for (int i = 0; i < 20; ++i) s.put("c" + std::to_string(i), "1");
     names all;
@@ -214,14 +214,14 @@ TEST_CASE("a server that can choose parts by hashes does so, says so, and refuse
     CHECK(status("shardRange(object.metadata.uid, 0x0000000000000000, '0x0000000000000001')") == 500);
     CHECK(status("x") == 500);
 
-    server_fixture old; // as the real one with the gate off
+    server_fixture old; // as a real server with the gate off
     old.put("a", "1");
     const auto page = old.ask("GET", maps + "?shardSelector=x");
     CHECK(names_of(page.json()) == names{"a"});
     CHECK(page.at("/metadata/shardInfo/selector").empty());
 }
 
-TEST_CASE("field selectors see numbers and flags that are absent as Go's zero", "[api_server]") {
+TEST_CASE("to field selectors, absent numbers and flags have Go's zero value", "[api_server]") {
     server_fixture s;
     const auto make = [&](const std::string& kind, const std::string& version, const std::string& name,
                           const std::string& rest) {
@@ -300,7 +300,7 @@ TEST_CASE("HEAD is refused, and leaves the connection free", "[api_server]") {
     CHECK(s.ask("GET", maps).status == 200);
 }
 
-TEST_CASE("what is not there is 404 in the shape of the real server", "[api_server]") {
+TEST_CASE("what does not exist is a 404 in the shape of the real server", "[api_server]") {
     server_fixture s;
     CHECK(s.ask("GET", "/api/v1/nope").at("/reason") == "NotFound");
     for (const auto* path : {"/apis/nope.io", "/apis/nope.io/v1", "/apis/nope.io/v1/things", "/foo"}) {
@@ -317,7 +317,7 @@ TEST_CASE("what is not there is 404 in the shape of the real server", "[api_serv
     CHECK(table.at("/kind") == "ConfigMapList");
 }
 
-TEST_CASE("tokens are demanded, and rights looked at", "[api_server]") {
+TEST_CASE("tokens are required, and rights are checked", "[api_server]") {
     server_fixture s(api_server_options().token("good", "admin").token("weak", "nobody", "none"));
     const auto with = [&](const std::string& token, const std::string& path) {
         informer::http::request r("GET", path);
@@ -351,7 +351,6 @@ TEST_CASE("over TLS the CA and the client certificate of the kubeconfig work", "
     CHECK(config.find("certificate-authority-data: ") != std::string::npos);
     CHECK(config.find("client-certificate-data: ") != std::string::npos);
     CHECK(config.find("server: " + s.server.url()) != std::string::npos);
-    const auto own = informer::testing::api_server_options();
     server_fixture other(api_server_options().tls());
     s.reconnect(informer::http::client_options().tls(informer::http::tls_options().ca(other.server.ca_pem())));
     CHECK(s.ask("GET", maps).f == informer::errc::tls_failed);
@@ -365,7 +364,7 @@ TEST_CASE("a kubeconfig has a context for each user", "[api_server]") {
     CHECK(config.find("- name: \"nobody\"") != std::string::npos);
 }
 
-TEST_CASE("a user with two tokens stands in the kubeconfig once, with the first of them", "[api_server]") {
+TEST_CASE("a user with two tokens appears in the kubeconfig once, with the first token", "[api_server]") {
     server_fixture s(api_server_options().token("old", "sa").token("new", "sa").token("other", "nobody", "none"));
     informer::failure f;
     for (const auto& [context, token] : {std::pair("", "old"), std::pair("sa", "old"), std::pair("nobody", "other")}) {
@@ -382,7 +381,7 @@ TEST_CASE("a user with two tokens stands in the kubeconfig once, with the first 
                   .status == 200);
 }
 
-TEST_CASE("requests are remembered with what they were about", "[api_server]") {
+TEST_CASE("requests are recorded with what they asked for", "[api_server]") {
     server_fixture s;
     s.ask("GET", maps + "/a?x=y");
     s.ask("PATCH", "/apis/apps/v1/namespaces/n/deployments/d/status", "{}");
@@ -411,7 +410,7 @@ TEST_CASE("requests are remembered with what they were about", "[api_server]") {
     s.ask("POST", maps, std::string(70'000, ' '));
     s.ask("POST", maps, "[]");
     for (int i = 0; i < 999; ++i) s.ask("GET", maps + "/a");
-    CHECK(s.server.requests()[0].body.empty()); // it is too large
+    CHECK(s.server.requests()[0].body.empty()); // too large to keep
     CHECK(s.server.requests()[1].body == "[]");
     s.ask("GET", maps + "/a");
     CHECK(s.server.requests()[1].body.empty());

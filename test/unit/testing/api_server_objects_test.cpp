@@ -20,7 +20,7 @@ std::string map_named(const std::string& name, const std::string& rest = R"("dat
 
 } // namespace
 
-TEST_CASE("a created object carries what the server gives it", "[api_server]") {
+TEST_CASE("a created object has the metadata that the server sets", "[api_server]") {
     server_fixture s;
     const auto a = s.ask("POST", maps, map_named("a"));
     REQUIRE(a.status == 201);
@@ -53,12 +53,12 @@ TEST_CASE("generateName makes a name", "[api_server]") {
 
 TEST_CASE("generated names that are taken are drawn again", "[api_server]") {
     server_fixture s;
-    for (int i = 0; i < 12'000; ++i) // some 5 pairs of these share their first suffix
+    for (int i = 0; i < 12'000; ++i) // about 5 pairs of these share their first suffix
         s.server.create({{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"generateName", "run-"}}}});
     CHECK(s.server.list("configmaps").size() == 12'000);
 }
 
-TEST_CASE("creations that cannot be are refused with the status of the real server", "[api_server]") {
+TEST_CASE("invalid creations are refused with the status of the real server", "[api_server]") {
     server_fixture s;
     s.put("taken", "1");
     const auto refused = [&](const std::string& path, const std::string& body, int code, const std::string& reason) {
@@ -120,7 +120,7 @@ TEST_CASE("an update with a stale resource version is a conflict, one without is
     CHECK(stale_patch.status == 409);
 }
 
-TEST_CASE("an update keeps identity and refuses another one", "[api_server]") {
+TEST_CASE("an update keeps the identity of an object, and refuses another one", "[api_server]") {
     server_fixture s;
     const auto first = s.ask("POST", maps, map_named("a"));
     const auto forged =
@@ -135,7 +135,7 @@ TEST_CASE("an update keeps identity and refuses another one", "[api_server]") {
     CHECK(s.ask("PUT", maps, map_named("a")).status == 405);
 }
 
-TEST_CASE("a write that changes nothing gives the old version and no event", "[api_server]") {
+TEST_CASE("a write that changes nothing returns the old version and causes no event", "[api_server]") {
     server_fixture s;
     const auto first = s.ask("POST", maps, map_named("a"));
     const auto again = s.ask("PUT", maps + "/a", map_named("a"));
@@ -145,7 +145,7 @@ TEST_CASE("a write that changes nothing gives the old version and no event", "[a
     CHECK(s.server.current_resource_version() == first.at("/metadata/resourceVersion"));
 }
 
-TEST_CASE("status and specification are written apart, and generation counts the specification", "[api_server]") {
+TEST_CASE("status and specification are written separately, and generation counts the specification", "[api_server]") {
     server_fixture s;
     const std::string path = "/apis/apps/v1/namespaces/default/deployments";
     const auto made = s.ask("POST", path, R"({"metadata":{"name":"d"},"spec":{"replicas":1},"status":{"replicas":9}})");
@@ -220,11 +220,11 @@ TEST_CASE("a strategic patch adds to finalizers and takes from them", "[api_serv
     s.ask(
         "PATCH", maps + "/a",
         R"({"metadata":{"$deleteFromPrimitiveList/finalizers":["x.io/2"],"$setElementOrder/finalizers":["x.io/1","x.io/3"]}})",
-        strategic); // as kubectl edit and controller-runtime say it
+        strategic); // as kubectl edit and controller-runtime send it
     CHECK(s.ask("GET", maps + "/a").at("/metadata/finalizers") == R"(["x.io/1","x.io/3"])");
 }
 
-TEST_CASE("a strategic patch replaces a list where it says so", "[api_server]") {
+TEST_CASE("a strategic patch replaces a list if told to", "[api_server]") {
     server_fixture s;
     const std::string pods = "/api/v1/namespaces/default/pods";
     s.ask("POST", pods, R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"a"},{"name":"b"}]}})");
@@ -233,7 +233,7 @@ TEST_CASE("a strategic patch replaces a list where it says so", "[api_server]") 
     CHECK(s.ask("GET", pods + "/p").at("/spec/containers") == R"([{"name":"c"}])");
 }
 
-TEST_CASE("a strategic patch replaces taints, and keeps of a union what it retains", "[api_server]") {
+TEST_CASE("a strategic patch replaces taints, and keeps only the retained keys of a union", "[api_server]") {
     server_fixture s;
     const std::string strategic = "application/strategic-merge-patch+json";
     s.ask("POST", "/api/v1/nodes",
@@ -272,7 +272,7 @@ TEST_CASE("events are forgotten after an hour", "[api_server]") {
     w.close();
 }
 
-TEST_CASE("an event that is written again and again leaves nothing behind", "[api_server]") {
+TEST_CASE("an event that is written again and again does not use more and more memory", "[api_server]") {
     server_fixture s(api_server_options().history(10), true);
     const std::string events = "/api/v1/namespaces/default/events";
     REQUIRE(s.ask("POST", events, R"({"metadata":{"name":"repeated"},"reason":"r"})").status == 201);
@@ -281,13 +281,13 @@ TEST_CASE("an event that is written again and again leaves nothing behind", "[ap
         for (int i = 0; i < n; ++i)
             s.ask("PATCH", events + "/repeated", R"({"count":)" + std::to_string(++count) + "}", merge);
         s.server.forget_requests();
-        return mallinfo2().uordblks; // nothing under the sanitizers
+        return mallinfo2().uordblks; // always zero under the sanitizers
     };
     const std::size_t before = rounds(200);
     CHECK(rounds(2000) < before + 100'000);
 }
 
-TEST_CASE("deleting answers, honours preconditions, and is done", "[api_server]") {
+TEST_CASE("a delete answers, honours preconditions, and takes effect at once", "[api_server]") {
     server_fixture s;
     const auto made = s.ask("POST", maps, map_named("a"));
     CHECK(s.ask("DELETE", maps + "/a", R"({"preconditions":{"uid":"x"}})").status == 409);
@@ -330,7 +330,7 @@ TEST_CASE("a collection is deleted by selector", "[api_server]") {
     CHECK(s.server.list("configmaps", "default").size() == 1);
 }
 
-TEST_CASE("direct writes are seen by clients and refused like theirs", "[api_server]") {
+TEST_CASE("direct writes are seen by clients, and are refused like those of clients", "[api_server]") {
     server_fixture s;
     s.put("a", "1");
     CHECK(s.ask("GET", maps + "/a").at("/data/v") == "1");
@@ -387,7 +387,7 @@ TEST_CASE("objects nested almost a thousand levels deep are kept, deeper ones re
     CHECK(s.ask("DELETE", maps + "/deep").status == 200);
 }
 
-TEST_CASE("numbers that no double can hold are refused: as text they would be no JSON", "[api_server]") {
+TEST_CASE("numbers that no double can hold are refused: they could not be written as JSON", "[api_server]") {
     server_fixture s;
     const auto odd = s.ask("POST", maps, map_named("odd", R"("data":{"k":1e400})"));
     INFO(odd.body);
@@ -396,14 +396,14 @@ TEST_CASE("numbers that no double can hold are refused: as text they would be no
     CHECK(s.ask("GET", maps).json().at("items").as_array().size() == 1);
 }
 
-TEST_CASE("a subresource is not deleted, nor the object by it", "[api_server]") {
+TEST_CASE("a DELETE of a subresource is refused, and does not delete the object", "[api_server]") {
     server_fixture s;
     s.ask("POST", "/api/v1/namespaces/default/services", R"({"metadata":{"name":"a"}})");
     CHECK(s.ask("DELETE", "/api/v1/namespaces/default/services/a/status").status == 405);
     CHECK(s.ask("GET", "/api/v1/namespaces/default/services/a").status == 200);
 }
 
-TEST_CASE("an object put back as a list showed it is no change", "[api_server]") {
+TEST_CASE("a PUT of an object as a list showed it is no change", "[api_server]") {
     server_fixture s;
     s.put("a", "1");
     const auto before = s.server.current_resource_version();
@@ -412,7 +412,7 @@ TEST_CASE("an object put back as a list showed it is no change", "[api_server]")
     CHECK(s.server.current_resource_version() == before);
 }
 
-TEST_CASE("a field manager that is no UTF-8 or no agent's name does no harm to the object", "[api_server]") {
+TEST_CASE("a field manager or user agent that is not UTF-8 or is too long does no harm to the object", "[api_server]") {
     server_fixture s;
     const auto a = s.ask("POST", maps + "?fieldManager=%FF", map_named("a"));
     REQUIRE(a.status == 201);
@@ -443,7 +443,7 @@ TEST_CASE("a field manager that is no UTF-8 or no agent's name does no harm to t
     CHECK(s.ask("POST", maps + "?fieldManager=" + std::string(128, 'x'), map_named("d")).status == 201);
 }
 
-TEST_CASE("what is no UTF-8 is not stored, and answers that quote it are JSON", "[api_server]") {
+TEST_CASE("text that is not UTF-8 is not stored, and answers that quote it are valid JSON", "[api_server]") {
     server_fixture s;
     json::value bad = {
         {"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", "a"}}}, {"data", {{"k", "\xFF"}}}};
@@ -548,7 +548,7 @@ TEST_CASE("bodies beyond the limit are refused as too large", "[api_server]") {
     CHECK(small.ask("POST", maps, of_size(100)).status == 201);
 }
 
-TEST_CASE("objects that etcd would not take are refused in its words", "[api_server]") {
+TEST_CASE("objects that are too large for etcd are refused in its words", "[api_server]") {
     server_fixture s;
     const auto no = s.ask("POST", maps, of_size(3 << 19));
     CHECK(no.status == 500);
@@ -560,7 +560,7 @@ TEST_CASE("objects that etcd would not take are refused in its words", "[api_ser
     CHECK(large.ask("POST", maps, of_size(2 << 20)).status == 201);
 }
 
-TEST_CASE("members of what is created may stand in any order", "[api_server]") {
+TEST_CASE("the members of a created object may stand in any order", "[api_server]") {
     server_fixture s;
     const std::string space = R"({"apiVersion":"v1","kind":"Namespace","status":{},"metadata":{"name":"x"}})";
     const auto made = s.ask("POST", "/api/v1/namespaces", space);
@@ -569,7 +569,7 @@ TEST_CASE("members of what is created may stand in any order", "[api_server]") {
     CHECK(made.at("/status/phase") == "Active");
 }
 
-TEST_CASE("finalize is a part of namespaces alone, and is put", "[api_server]") {
+TEST_CASE("finalize is a subresource of namespaces only, and only for PUT", "[api_server]") {
     server_fixture s;
     s.put("a", "1");
     CHECK(s.ask("GET", maps + "/a/finalize").status == 404);

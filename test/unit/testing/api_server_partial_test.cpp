@@ -1,4 +1,4 @@
-// PartialObjectMetadata: objects without anything but their metadata, as the Accept header asks.
+// PartialObjectMetadata: objects with nothing but their metadata, if the Accept header asks for it.
 #include "server_fixture.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -19,7 +19,7 @@ informer::http::request get(std::string target, std::string accept) {
 
 } // namespace
 
-TEST_CASE("a partial list says so, and its items have metadata alone", "[api_server]") {
+TEST_CASE("a partial list has a kind of its own, and its items have only metadata", "[api_server]") {
     server_fixture s;
     s.put("a", "1", {{"l", "x"}});
     s.put("b", "1");
@@ -37,7 +37,7 @@ TEST_CASE("a partial list says so, and its items have metadata alone", "[api_ser
     CHECK(all.at("/items/0/metadata/labels/l") == "x");
 }
 
-TEST_CASE("a partial object is its metadata", "[api_server]") {
+TEST_CASE("a partial object has only its metadata", "[api_server]") {
     server_fixture s;
     s.put("a", "1");
     const auto whole = s.ask("GET", maps + "/a");
@@ -74,7 +74,7 @@ TEST_CASE("a partial watch sends partial objects, bookmarks and whole errors", "
     CHECK(e.version() == s.server.current_resource_version());
 }
 
-TEST_CASE("of an Accept header the first form that fits is taken", "[api_server]") {
+TEST_CASE("the first form of an Accept header that fits is used", "[api_server]") {
     server_fixture s;
     s.put("a", "1");
     const auto kind = [&](const std::string& target, const std::string& accept) {
@@ -113,7 +113,7 @@ TEST_CASE("objects nested deeply have a partial form, too", "[api_server]") {
     w.close();
 }
 
-TEST_CASE("writes answer partially, too", "[api_server]") {
+TEST_CASE("writes return partial objects, too", "[api_server]") {
     server_fixture s;
     const auto write = [&](std::string method, std::string target, std::string body, const char* accept) {
         const bool patch = method == "PATCH";

@@ -33,7 +33,7 @@ TEST_CASE("scheduling gates are merged by their names", "[api_server]") {
         "[]");
 }
 
-TEST_CASE("a strategic patch refuses items without their merge key, and directives that are none", "[api_server]") {
+TEST_CASE("a strategic patch refuses items without their merge key, and unknown directives", "[api_server]") {
     server_fixture s;
     make_pod(s);
     const auto before = s.server.current_resource_version();
@@ -61,9 +61,9 @@ TEST_CASE("directives do not become data", "[api_server]") {
     server_fixture s;
     make_pod(s);
     const std::string gone = R"({"spec":{"tolerations":[{"key":"q","$patch":"delete"}]}})";
-    CHECK(patch(s, gone).status == 400); // the server knows no key of theirs
+    CHECK(patch(s, gone).status == 400); // the server knows no merge key for tolerations
     CHECK(patch(s, R"({"spec":{"tolerations":[{"key":"r"}]}})").at("/spec/tolerations") == R"([{"key":"r"}])");
-    // What comes to a place where nothing is: without what is to be deleted.
+    // Where nothing exists yet, the items are added, except those with a delete directive.
     const std::string fresh =
         R"({"spec":{"imagePullSecrets":[{"name":"x","$patch":"delete"},{"name":"y"}],"nodeSelector":{"a":null,"b":"c"}}})";
     const auto p = patch(s, fresh);

@@ -24,7 +24,7 @@ void expect(const watch_event& e, const std::string& type, const std::string& na
 
 } // namespace
 
-TEST_CASE("a watch from a version tells what came after it, in order", "[api_server][watch]") {
+TEST_CASE("a watch from a version reports what came after it, in order", "[api_server][watch]") {
     server_fixture s;
     s.put("a", "1");
     const auto target = since(s);
@@ -47,7 +47,7 @@ TEST_CASE("a watch from a version tells what came after it, in order", "[api_ser
     w.close();
 }
 
-TEST_CASE("a watch without a version begins with what there is", "[api_server][watch]") {
+TEST_CASE("a watch without a version begins with the present objects", "[api_server][watch]") {
     server_fixture s;
     s.put("a", "1");
     s.put("b", "1");
@@ -62,7 +62,7 @@ TEST_CASE("a watch without a version begins with what there is", "[api_server][w
     }
 }
 
-TEST_CASE("a streamed list is the state, the mark of its end, and what follows", "[api_server][watch]") {
+TEST_CASE("a streamed list is the state, the bookmark at its end, and the changes that follow", "[api_server][watch]") {
     server_fixture s;
     s.put("a", "1");
     s.put("b", "1");
@@ -82,7 +82,7 @@ TEST_CASE("a streamed list is the state, the mark of its end, and what follows",
     none.close();
 }
 
-TEST_CASE("streamed lists are refused where they must be", "[api_server][watch]") {
+TEST_CASE("streamed lists are refused if they are invalid or not supported", "[api_server][watch]") {
     server_fixture s;
     CHECK(s.ask("GET", maps + "?watch=1&sendInitialEvents=true").status == 422);
     CHECK(s.ask("GET", maps + "?watch=1&resourceVersionMatch=NotOlderThan").status == 422);
@@ -99,7 +99,7 @@ TEST_CASE("streamed lists are refused where they must be", "[api_server][watch]"
     CHECK(a.at("/details/causes/0/field") == "sendInitialEvents");
 }
 
-TEST_CASE("a watch from a forgotten version is told so in the stream", "[api_server][watch]") {
+TEST_CASE("a watch from a forgotten version gets an error in the stream", "[api_server][watch]") {
     server_fixture s;
     const auto target = since(s);
     s.put("a", "1");
@@ -115,7 +115,7 @@ TEST_CASE("a watch from a forgotten version is told so in the stream", "[api_ser
     CHECK(s.watch(maps + "?watch=1&resourceVersion=1").next().type == "ERROR");
 }
 
-TEST_CASE("a history that is full forgets", "[api_server][watch]") {
+TEST_CASE("a full history forgets its oldest changes", "[api_server][watch]") {
     server_fixture s(api_server_options().history(3));
     const auto first = since(s);
     for (int i = 0; i < 4; ++i) s.put("a", std::to_string(i));
@@ -127,7 +127,7 @@ TEST_CASE("a history that is full forgets", "[api_server][watch]") {
     w.close();
 }
 
-TEST_CASE("a server that is to keep no history still has open watches follow it", "[api_server][watch]") {
+TEST_CASE("open watches follow even a server that is to keep no history", "[api_server][watch]") {
     server_fixture s(api_server_options().history(0));
     auto w = s.watch(since(s));
     for (const char* value : {"1", "2", "3"}) {
@@ -139,7 +139,7 @@ TEST_CASE("a server that is to keep no history still has open watches follow it"
     w.close();
 }
 
-TEST_CASE("what is of the newest version is still there after a compaction, as in etcd", "[api_server][watch]") {
+TEST_CASE("the newest version can still be read and watched after a compaction, as in etcd", "[api_server][watch]") {
     server_fixture s;
     s.put("a", "1");
     s.put("b", "1");
@@ -167,7 +167,7 @@ TEST_CASE("compaction leaves open watches alone", "[api_server][watch]") {
     w.close();
 }
 
-TEST_CASE("a watch from the future is silent until then", "[api_server][watch]") {
+TEST_CASE("a watch from a future version is silent until that version", "[api_server][watch]") {
     server_fixture s;
     const auto future = std::to_string(std::stoull(s.server.current_resource_version()) + 2);
     auto w = s.watch(maps + "?watch=1&resourceVersion=" + future);
@@ -202,7 +202,7 @@ TEST_CASE("a watch with selectors shows objects entering and leaving", "[api_ser
     w.close();
 }
 
-TEST_CASE("a watch of a part by hashes shows no other", "[api_server][watch]") {
+TEST_CASE("a watch with a shard selector shows only its part", "[api_server][watch]") {
     server_fixture s(api_server_options().sharding(true));
     std::vector<stream> parts;
     for (std::uint64_t i = 0; i < 2; ++i)
@@ -254,7 +254,7 @@ TEST_CASE("a watch ends cleanly at its time-out", "[api_server][watch]") {
     CHECK(untimed.next().type.empty());
 }
 
-TEST_CASE("bookmarks come at their interval, to those who asked", "[api_server][watch]") {
+TEST_CASE("bookmarks come at their interval, to the watches that asked for them", "[api_server][watch]") {
     server_fixture s(api_server_options().bookmark_every(10s), true);
     auto asked = s.watch(since(s, "&allowWatchBookmarks=true"));
     auto silent = s.watch(since(s));
@@ -273,7 +273,7 @@ TEST_CASE("bookmarks come at their interval, to those who asked", "[api_server][
     silent.close();
 }
 
-TEST_CASE("bookmarks that never come and watches that never end are just that", "[api_server][watch]") {
+TEST_CASE("with infinite times bookmarks never come and watches never end", "[api_server][watch]") {
     const auto for_ever = std::chrono::milliseconds::max();
     server_fixture s(api_server_options().bookmark_every(for_ever).default_watch_timeout(for_ever), true);
     auto w = s.watch(since(s, "&allowWatchBookmarks=true"));
@@ -312,7 +312,7 @@ TEST_CASE("bookmarks, ends and expiry come on demand", "[api_server][watch]") {
     CHECK(plain.quiet());
     s.put("a", "1");
     s.server.end_watches();
-    expect(w.next(), "ADDED", "a"); // what was pending is sent
+    expect(w.next(), "ADDED", "a"); // pending events are sent
     CHECK(w.next().type.empty());
     CHECK_FALSE(w.failure());
     expect(plain.next(), "ADDED", "a");
@@ -392,7 +392,7 @@ TEST_CASE("listening can stop and begin again on the same port with all state", 
     CHECK(s.ask("GET", maps + "/b").status == 200);
 }
 
-TEST_CASE("connections can be dropped and are welcome again", "[api_server]") {
+TEST_CASE("connections can be dropped, and clients can connect again", "[api_server]") {
     server_fixture s;
     auto w = s.watch(since(s));
     s.server.drop_connections();
@@ -419,7 +419,7 @@ TEST_CASE("a restored checkpoint goes back in time", "[api_server]") {
     CHECK(w.failure() == informer::condition::transport);
     auto again = s.watch(maps + "?watch=1&resourceVersion=" + later);
     s.put("c", "1");
-    CHECK(again.quiet()); // its version lies in a future that may never be
+    CHECK(again.quiet()); // its version lies in a future that may never come
     again.close();
     CHECK_THROWS_AS(s.server.restore(99), informer::error);
 }

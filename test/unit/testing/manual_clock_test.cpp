@@ -100,7 +100,7 @@ TEST_CASE("both clocks stop at the end of their range", "[manual_clock]") {
     using wall_time = std::chrono::system_clock::time_point;
     manual_clock clock;
     const auto t = clock.now();
-    clock.set(manual_clock::time_point::min()); // long ago: nothing
+    clock.set(manual_clock::time_point::min()); // in the past: no effect
     CHECK(clock.now() == t);
     clock.advance(manual_clock::duration::max());
     CHECK(clock.now() == manual_clock::time_point::max());

@@ -37,7 +37,7 @@ TEST_CASE("versions grow by one with each write, over all tables", "[object_stor
     CHECK(b.history.front().version == 12);
 }
 
-TEST_CASE("the history tells creation, change and removal with the state before", "[object_store]") {
+TEST_CASE("the history records creation, change and removal with the state before", "[object_store]") {
     object_store s(100, 10);
     table t;
     s.put(t, state("x", s.next()));
@@ -81,7 +81,7 @@ TEST_CASE("the state at any remembered version is rebuilt exactly", "[object_sto
     }
 }
 
-TEST_CASE("an old state can be cut to a namespace and begun after a key", "[object_store]") {
+TEST_CASE("an old state can be limited to a namespace, and to what follows a key", "[object_store]") {
     object_store s(100, 10);
     table t;
     for (const char* ns : {"a", "b", "bb"}) {
@@ -96,7 +96,7 @@ TEST_CASE("an old state can be cut to a namespace and begun after a key", "[obje
     CHECK(names(*s.state_at(t, s.current(), "b/", "")) == std::vector<std::string>{"w@21", "x@14", "z@16"});
 }
 
-TEST_CASE("a full history forgets its oldest changes and says from where on it is whole", "[object_store]") {
+TEST_CASE("a full history forgets its oldest changes, and tells since when it is complete", "[object_store]") {
     object_store s(3, 10);
     table t;
     for (int i = 0; i < 5; ++i) s.put(t, state("x", s.next()));
@@ -109,7 +109,7 @@ TEST_CASE("a full history forgets its oldest changes and says from where on it i
     CHECK(t.position_after(15) == t.end());
 }
 
-TEST_CASE("a history of nothing holds the newest change all the same: open watches live on it", "[object_store]") {
+TEST_CASE("a history of size 0 still holds the newest change, because open watches need it", "[object_store]") {
     object_store s(0, 10);
     table t;
     std::size_t seen = 0;

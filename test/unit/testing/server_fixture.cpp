@@ -90,7 +90,7 @@ void server_fixture::reconnect(http::client_options o) {
     if (tls && o.tls_.ca_pem_.empty()) o.tls_.ca(server.ca_pem());
     const auto to = http::endpoint::parse(url, f);
     REQUIRE(!f);
-    // The client keeps real time: turning the clock must not time its requests out.
+    // The client uses real time: advancing the manual clock must not time its requests out.
     client = std::make_unique<http::client>(informer::runtime(io.get_executor()), to, std::move(o), f);
     REQUIRE(!f);
 }
@@ -106,7 +106,7 @@ bool server_fixture::run_until(const std::function<bool()>& done) {
 }
 
 void server_fixture::settle() {
-    // Loopback sockets need a turn of the reactor now and then: until nothing is ready twice.
+    // Loopback sockets need a turn of the reactor now and then: runs until nothing was ready three times in a row.
     for (int idle = 0; idle < 3;) {
         io.restart();
         idle = io.run_one_for(std::chrono::milliseconds(5)) == 0 ? idle + 1 : 0;

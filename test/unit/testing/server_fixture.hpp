@@ -1,4 +1,4 @@
-// An embedded server and a client on one io_context, driven from straight test code: each call runs the context until
+// An embedded server and a client on one io_context, used from sequential test code: each call runs the context until
 // its answer is there.
 #pragma once
 
@@ -28,11 +28,11 @@ struct answer {
     std::string type, retry_after, body;
 
     json::value json() const { return json::parse(body); }
-    /// A string or number at a JSON pointer, as text; empty when absent.
+    /// The value at a JSON pointer: the text of a string, anything else as JSON; empty when absent.
     std::string at(std::string_view pointer) const;
 };
 
-/// The text of a string or number at a JSON pointer; empty when absent.
+/// The value at a JSON pointer: the text of a string, anything else as JSON; empty when absent.
 std::string text_at(const json::value& v, std::string_view pointer);
 
 struct watch_event {
@@ -50,9 +50,9 @@ public:
     int status() const { return status_; }
     /// The next event; type is empty at the end of the stream, `failure()` tells how it ended.
     watch_event next();
-    /// True when nothing comes for a moment in which the server has had every opportunity (all ready handlers ran).
+    /// True if nothing comes although all ready handlers have run, those of the server included.
     bool quiet();
-    /// Everything up to the end.
+    /// All events up to the end of the stream.
     std::vector<watch_event> rest();
     const informer::failure& failure() const { return failure_; }
     const std::string& pending_text() const { return text_; }
@@ -84,13 +84,13 @@ public:
     answer ask(informer::http::request r);
     stream watch(std::string target);
     stream watch(informer::http::request r);
-    /// Creates a config map with data.v directly.
+    /// Creates or updates a ConfigMap with data.v, directly in the server.
     void put(std::string name, std::string v, json::object labels = {});
-    /// Turns a manual clock, and lets everything react.
+    /// Advances the manual clock, and runs all that this makes ready.
     void advance(std::chrono::milliseconds by);
     /// Runs until `done`, at most 10 s.
     bool run_until(const std::function<bool()>& done);
-    /// Runs what is ready.
+    /// Runs all that is ready.
     void settle();
     void reconnect(informer::http::client_options o = informer::http::client_options());
 
