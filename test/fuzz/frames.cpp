@@ -103,8 +103,9 @@ void frames(std::string_view bytes) {
         const outcome at_once = cut(watch_framer(limit), whole, false);
         for (const bool lending : {false, true}) {
             const outcome other = cut(watch_framer(limit), cut_up, lending);
+            // Behind an event without a line feed the stream breaks off: one of the two may wait for its line.
             const bool waits = !other.complete && !at_once.complete &&
-                               (other.begins(at_once) ? !other.failed : at_once.begins(other) && !at_once.failed);
+                               ((other.begins(at_once) && !other.failed) || (at_once.begins(other) && !at_once.failed));
             expect(other == at_once || waits, "a watch in pieces is another one");
         }
     }

@@ -37,7 +37,7 @@ struct reading {
 
 void make_objects(const etcd::mapping& m, const key_value& kv) {
     const named_key name = name_of(m, kv.key);
-    expect(name.fits || !why_unfit(m, kv.key).empty(), "unfit for no reason");
+    if (!name.fits) return expect(!why_unfit(m, kv.key).empty(), "unfit for no reason");
     document d;
     failure f;
     if (!d.make(m, name, kv, kv.mod_revision, f)) return;
