@@ -421,7 +421,7 @@ TEST_CASE("an unknown server cannot make us check more signatures than it sends"
     const auto o = run(stranger.tls, trusting());
     const auto took = static_cast<double>(std::clock() - start);
     CHECK(o.f == errc::tls_failed);
-    CHECK(took < 5 * rungs * stranger.one_signature); // by name alone thousands fit: thirty times as many
+    CHECK(took < 10 * rungs * stranger.one_signature); // by name alone thousands fit: thirty times as many
 }
 
 TEST_CASE("insecure accepts any certificate, only when asked") {
