@@ -11,7 +11,7 @@
 #include "kubernetes/json_tools.hpp"
 #include "kubernetes/status.hpp"
 #include "kubernetes/warning.hpp"
-#include "root/utf8.hpp"
+#include "root/one_line.hpp"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -26,9 +26,7 @@ namespace {
 using namespace kubernetes::detail;
 
 bool printable(std::string_view s) {
-    for (const char c : s)
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
-    return true;
+    return !informer::detail::has_controls(s);
 }
 
 void refusals(input in) {

@@ -6,7 +6,6 @@
 
 #include "kubernetes/proxy_rules.hpp"
 #include "root/base64.hpp"
-#include "root/one_line.hpp"
 
 #include <informer/http/proxy.hpp>
 #include <informer/http/url.hpp>

@@ -111,7 +111,7 @@ bool exempt(const http::endpoint& to, std::string_view no_proxy) {
     bool found = false;
     for (std::size_t at = 0; at <= list.size() && !found;) {
         const auto end = std::min(list.find(',', at), list.size());
-        const std::string_view entry = trimmed(std::string_view(list).substr(at, end - at));
+        const std::string_view entry = trimmed(std::string_view(list).substr(at, end - at), " \t\r\n\v\f");
         at = end + 1;
         found = entry == "*" || (!entry.empty() && covers(entry, host, ip, port));
     }

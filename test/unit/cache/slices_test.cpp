@@ -2,6 +2,7 @@
 #include "cache/subscription_state.hpp"
 #include "informer_fixture.hpp"
 #include "support/cpu_time.hpp"
+#include "support/sanitizer.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -23,12 +24,6 @@ std::chrono::nanoseconds longest_step(bench& b) {
         longest = std::max(longest, cpu_time() - start);
     }
 }
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
-#endif
 
 /// The longest step of `work` for `n` and for eight times as many, each the shorter of two runs, as the machine may be
 /// busy.

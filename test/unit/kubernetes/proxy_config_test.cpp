@@ -137,7 +137,7 @@ TEST_CASE("proxy: NO_PROXY names hosts, domains, addresses and networks, with po
                                                                     {"https://h", "h:443"},
                                                                     {"https://H.Example", "h.example"},
                                                                     {"https://h.example", "H.EXAMPLE"},
-                                                                    {"https://a.h", " \th , x"},
+                                                                    {"https://a.h", " \t\v\fh , x"},
                                                                     {"https://a.h:1", ".h:1"},
                                                                     {"https://h", "h:"},
                                                                     {"https://a.b.h", "*.h:443"},
