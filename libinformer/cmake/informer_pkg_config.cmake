@@ -1,0 +1,20 @@
+# informer_pkg_config(<target> <name> <component> ABOUT <…> REQUIRES <packages>): <name>.pc, for Meson, make and whoever else has no CMake. The
+# archives are static, so what they need is not private. Boost has no packages of this kind: its libraries are named, and wherever
+# this build found them.
+function(informer_pkg_config target name component)
+    cmake_parse_arguments(arg "" "ABOUT;REQUIRES" "" ${ARGN})
+    set(about "${arg_ABOUT}")
+    set(requires "${arg_REQUIRES}")
+    set(directory "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+    file(RELATIVE_PATH to_prefix "/prefix/${directory}" "/prefix")
+    set(libraries)
+    set(includes)
+    if(target STREQUAL "informer")
+        set(libraries "-L$<TARGET_FILE_DIR:Boost::json> -lboost_json -lboost_url -lboost_container -pthread")
+        set(boost "$<TARGET_PROPERTY:Boost::headers,INTERFACE_INCLUDE_DIRECTORIES>")
+        set(includes "$<$<BOOL:${boost}>:-I$<JOIN:${boost}, -I>>")
+    endif()
+    configure_file("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/informer.pc.in" "${name}.pc.in" @ONLY)
+    file(GENERATE OUTPUT "pkgconfig/$<CONFIG>/${name}.pc" INPUT "${CMAKE_CURRENT_BINARY_DIR}/${name}.pc.in")
+    install(FILES "${CMAKE_CURRENT_BINARY_DIR}/pkgconfig/$<CONFIG>/${name}.pc" DESTINATION "${directory}" COMPONENT ${component})
+endfunction()

@@ -1,2 +1,0 @@
-// The smallest user, until docs/examples/readme.cpp is there.
-int main() {}
