@@ -73,7 +73,7 @@ private:
         try {
             for (;;) {
                 const informer::clock::time_point now = s.rt_.clock().now();
-                const informer::clock::time_point when = s.ring(now);
+                const informer::clock::time_point when = s.ring_anyway(now);
                 if (when == informer::clock::time_point::max()) break;
                 if (when <= now) { // more is due than fits into a slice: others may run in between
                     co_await asio::post(executor, asio::use_awaitable);
@@ -82,12 +82,9 @@ private:
                 co_await s.timer_->event_.wait_until(s.rt_.clock(), when);
             }
             f.ended = true;
-        } catch (...) { // no memory, or the user's clock threw
+        } catch (...) { // no memory for the wait, or the user's clock threw
             if (is_cancellation(std::current_exception())) throw;
-            s.rt_.log(
-                log_level::error,
-                "work queue " + s.name_ +
-                    ": the timer of delayed keys ended, and begins anew with the next request: " + what_is_wrong());
+            s.complain("the timer of delayed keys ended, and begins anew with the next request or getter");
         }
     }
 
@@ -112,6 +109,26 @@ queue_shell::~queue_shell() {
     const metrics_sink::label name("name", name_);
     end_gauges(*sink_, gauges, {name});
     end_series(*sink_, others, {name});
+}
+
+/// In a catch block.
+void queue_shell::complain(std::string_view what) noexcept {
+    try {
+        rt_.log(log_level::error, "work queue " + name_ + ": " + std::string(what) + ": " + what_is_wrong());
+    } catch (...) { // NOLINT(bugprone-empty-catch) no memory for the words
+    }
+}
+
+queue_shell::time_point queue_shell::ring_anyway(time_point now) {
+    try {
+        const time_point next = ring(now);
+        failing_ = false;
+        return next;
+    } catch (...) {
+        if (!std::exchange(failing_, true)) complain("keys that are due wait for memory");
+        const guard lock(lock_);
+        return armed_ = now + tick;
+    }
 }
 
 queue_report& queue_shell::report_of(aftermath& a) const {

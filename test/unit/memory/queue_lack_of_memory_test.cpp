@@ -1,5 +1,5 @@
 // A work queue when the system refuses memory: a request may be lost, with an exception, and a figure without one, but
-// no key is stuck.
+// no key is stuck, and the end of work cannot fail.
 #include "refusal.hpp"
 
 #include <informer/queue/work_queue.hpp>
@@ -49,11 +49,34 @@ asio::awaitable<void> take(queue* q, std::set<std::string>* taken) {
     }
 }
 
+/// Needs no memory for what it got.
+asio::awaitable<void> count(queue* q, int* taken) {
+    for (;;) {
+        queue::item one = co_await q->get();
+        if (!one) co_return;
+        ++*taken;
+        one.done();
+    }
+}
+
 struct scene {
-    explicit scene(bool metrics) : clock(std::make_shared<manual_clock>()), world(context.get_executor()) {
+    explicit scene(bool metrics, bool grouped = false)
+        : clock(std::make_shared<manual_clock>()), world(context.get_executor()) {
         world.with_clock(clock);
         if (metrics) world.with_metrics(std::make_shared<no_sink>());
-        q = std::make_unique<queue>(world, work_queue_options().name("q"));
+        queue::group_function group;
+        if (grouped) group = [](const std::string& key) { return key.size(); };
+        q = std::make_unique<queue>(world, work_queue_options().name("q"), std::move(group));
+    }
+    /// Asio does not recover if its heap of timers cannot grow.
+    void make_room_for_timers() {
+        std::vector<std::unique_ptr<asio::steady_timer>> timers;
+        for (int i = 0; i < 16; ++i) {
+            timers.push_back(std::make_unique<asio::steady_timer>(context, 1h));
+            timers.back()->async_wait([](const boost::system::error_code&) {});
+        }
+        timers.clear();
+        run();
     }
     void getter() {
         asio::co_spawn(context, take(q.get(), &taken), [this](std::exception_ptr) { ++ended; });
@@ -83,14 +106,7 @@ TEST_CASE("without memory a work queue may lose a request, but no key is stuck i
     for_every_request([metrics](const refusal& r) {
         scene s(metrics);
         for (int i = 0; i < 3; ++i) s.getter();
-        // Asio does not recover if its heap of timers cannot grow; here it has room.
-        std::vector<std::unique_ptr<asio::steady_timer>> timers;
-        for (int i = 0; i < 16; ++i) {
-            timers.push_back(std::make_unique<asio::steady_timer>(s.context, 1h));
-            timers.back()->async_wait([](const boost::system::error_code&) {});
-        }
-        timers.clear();
-        s.run();
+        s.make_room_for_timers();
         try {
             const lack l(r);
             s.q->add("a");
@@ -114,6 +130,83 @@ TEST_CASE("without memory a work queue may lose a request, but no key is stuck i
         CHECK(s.q->figures().ready == 0);
         s.q->shut_down();
         s.pass(1min);
+        CHECK(s.context.stopped());
+    });
+}
+
+TEST_CASE("without memory a key that was asked for during its work comes again, without another request", "[memory]") {
+    const bool handle_ends = GENERATE(true, false);
+    const bool grouped = GENERATE(true, false);
+    const bool drains = GENERATE(true, false);
+    for_every_request([&](const refusal& r) {
+        scene s(true, grouped);
+        s.make_room_for_timers();
+        s.q->add("a", -100);
+        queue::item held = s.q->try_get();
+        REQUIRE(held.key() == "a");
+        s.q->add("a", 7); // a level that was never there before
+        {
+            const lack l(r);
+            if (handle_ends) {
+                const queue::item ends = std::move(held);
+            } else {
+                held.done();
+            }
+        }
+        bool drained = !drains;
+        if (drains) asio::co_spawn(s.context, s.q->drain(), [&](std::exception_ptr, const auto&) { drained = true; });
+        s.run();
+        s.getter();
+        s.pass(1min);
+        CHECK(s.taken == std::set<std::string>{"a"});
+        CHECK(drained);
+        CHECK(s.q->figures().processing == 0);
+        s.q->shut_down();
+        s.pass(1min);
+        CHECK(s.context.stopped());
+    });
+}
+
+TEST_CASE("without memory for a moment a key that is due is handed out later, without another request", "[memory]") {
+    std::uint64_t n = 0;
+    for (bool refused = true; refused; ++n) {
+        CAPTURE(n);
+        refusal r;
+        r.once = true;
+        r.before = n;
+        informer::testing::refusal_now = refusal();
+        scene s(false);
+        s.make_room_for_timers();
+        int taken = 0;
+        asio::co_spawn(s.context, count(s.q.get(), &taken), [](std::exception_ptr) {});
+        s.run();
+        s.q->add_after("a", 1s, 5);
+        s.run();
+        {
+            const lack l(r);
+            s.clock->advance(2s);
+            s.run();
+        }
+        refused = informer::testing::refusal_now.refused != 0;
+        s.pass(1min);
+        CHECK(taken == 1);
+        s.q->shut_down();
+        s.pass(1min);
+        CHECK(s.context.stopped());
+    }
+    CHECK(n > 1);
+}
+
+TEST_CASE("a work queue with delayed keys can be destroyed without memory", "[memory]") {
+    for_every_request([](const refusal& r) {
+        scene s(true);
+        s.q->add_after("a key that owns memory of its own", 1h);
+        s.run();
+        {
+            const lack l(r);
+            s.q.reset();
+        }
+        s.pass(2h); // a timer that could not be told rings once more
         CHECK(s.context.stopped());
     });
 }

@@ -30,9 +30,11 @@ TEST_CASE("Q9 metrics of a named queue carry client-go's names and the queue's")
     CHECK(sink->gauges["workqueue_depth name=foos"] == 1);
     CHECK(sink->samples["workqueue_queue_duration_seconds name=foos"] == std::vector<double>{3.0});
     s.pass(2s);
-    s.q->add("a"); // marked: an add, but not in line yet
+    s.q->add("a"); // marked: not in line yet, but as in client-go it counts from now on
     CHECK(sink->counters["workqueue_adds_total name=foos"] == 3);
-    CHECK(sink->gauges["workqueue_depth name=foos"] == 1);
+    CHECK(sink->gauges["workqueue_depth name=foos"] == 2);
+    CHECK(s.q->size() == 1);
+    CHECK(s.q->figures().marked == 1);
     s.pass(2s);
     a.done();
     CHECK(sink->gauges["workqueue_depth name=foos"] == 2);
@@ -40,6 +42,21 @@ TEST_CASE("Q9 metrics of a named queue carry client-go's names and the queue's")
     CHECK(s.next() == "b");
     CHECK(s.next() == "a");
     CHECK(sink->samples["workqueue_queue_duration_seconds name=foos"] == std::vector<double>{3.0, 7.0, 2.0});
+    CHECK(sink->gauges["workqueue_depth name=foos"] == 0);
+}
+
+TEST_CASE("Q9 a key that is added five times during its own work is one add, and the depth is one, as in client-go") {
+    const auto sink = std::make_shared<recording_sink>();
+    queue_scene s(work_queue_options().name("foos"), sink);
+    s.q->add("a");
+    queue::item a = s.q->try_get();
+    CHECK(a.key() == "a");
+    for (int i = 0; i < 5; ++i) s.q->add("a");
+    CHECK(sink->counters["workqueue_adds_total name=foos"] == 2);
+    CHECK(sink->gauges["workqueue_depth name=foos"] == 1);
+    a.done();
+    CHECK(sink->gauges["workqueue_depth name=foos"] == 1);
+    CHECK(s.next() == "a");
     CHECK(sink->gauges["workqueue_depth name=foos"] == 0);
 }
 

@@ -235,6 +235,52 @@ TEST_CASE("Q4 drain waits for a key that was marked while in processing") {
     CHECK(drained);
 }
 
+TEST_CASE("Q4 a getter that waits during a drain gets the key that was asked for while it was worked on") {
+    queue_scene s;
+    s.q->add("a");
+    queue::item a = s.q->try_get();
+    CHECK(a.key() == "a");
+    informer::testing::getter waiting(s, 2);
+    s.run();
+    s.q->add("a");
+    bool drained = false;
+    auto body = [](queue* q, bool* d) -> asio::awaitable<void> {
+        co_await q->drain();
+        *d = true;
+    };
+    task_group group(s.context.get_executor());
+    group.spawn(body(s.q.get(), &drained));
+    s.run();
+    CHECK_FALSE(waiting.ended);
+    informer::testing::getter later(s);
+    s.run();
+    CHECK_FALSE(later.ended);
+    a.done();
+    s.run();
+    CHECK(waiting.keys == "a-");
+    CHECK(later.keys == "-");
+    CHECK_FALSE(drained);
+    waiting.held.clear();
+    s.run();
+    CHECK(drained);
+    CHECK(s.idle());
+}
+
+TEST_CASE("Q4 a getter does not wait for a marked key when the queue is shut down without a drain") {
+    queue_scene s;
+    s.q->add("a");
+    queue::item a = s.q->try_get();
+    CHECK(a.key() == "a");
+    s.q->add("a");
+    informer::testing::getter waiting(s);
+    s.run();
+    s.q->shut_down();
+    s.run();
+    CHECK(waiting.keys == "-");
+    a.done();
+    CHECK(s.next() == "a");
+}
+
 TEST_CASE("Q4 drain of an idle queue returns at once; shutdown ends one that waits") {
     queue_scene s;
     auto idle = [](queue* q) -> asio::awaitable<void> { co_await q->drain(); };

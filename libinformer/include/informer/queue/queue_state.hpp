@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -34,7 +35,7 @@ public:
 /// earliest time and the highest priority that were asked for win, and a request for now is the earliest of all.
 ///
 /// *Thread safety*: none. *Complexity*: O(1), with delays O(log n). *Errors*: those of allocation and of copying keys;
-/// the queue is then as before.
+/// the queue is then as before. The end of work cannot fail.
 template <class Key, class Hash = queue_hash<Key>, class Equal = std::equal_to<>>
 class queue_state {
 public:
@@ -93,6 +94,7 @@ public:
             return true;
         }
         it.dirty = true;
+        ++dirty_;
         it.priority = priority;
         if (items_.with_times()) items_.times(i).added = now;
         ++added_;
@@ -151,14 +153,9 @@ public:
         return i;
     }
     /// The work is done; true if the item goes to the tail because it was asked for meanwhile.
-    bool finish(index i) {
-        item& it = items_[i];
-        if (it.dirty) {
-            // may throw: then the item is still in processing
-            const std::uint32_t lane = prepare_anyway(i, it.priority);
-            stop_processing(i);
-            it.dirty = false;
-            line_up(i, lane, false);
+    bool finish(index i) noexcept {
+        if (items_[i].dirty) {
+            line_up_again(i, false);
             return true;
         }
         stop_processing(i);
@@ -166,18 +163,26 @@ public:
         return false;
     }
     /// The holder of the item in processing will end that by its key.
-    void release(index i) noexcept { items_[i].lane = detail::no_item; }
+    void release(index i) noexcept { items_[i].lane = item::is_released; }
     bool released(index i) const noexcept { return items_[i].released(); }
     /// An item that nobody saw goes back to the head of its level.
-    void give_back(index i, int priority) {
+    void give_back(index i, int priority) noexcept {
         item& it = items_[i];
         if (it.dirty || it.delayed()) priority = std::max(priority, static_cast<int>(it.priority));
-        const std::uint32_t lane = prepare_anyway(i, priority);
         if (it.delayed()) end_delay(i);
-        stop_processing(i);
-        it.dirty = false;
+        if (!std::exchange(it.dirty, true)) ++dirty_;
         it.priority = priority;
-        line_up(i, lane, true);
+        line_up_again(i, true);
+    }
+    /// Items that are done and should be in line, but for which there was no memory. They are still in processing.
+    std::size_t ended() const noexcept { return ended_; }
+    /// Puts them into line, at the tail, as far as there is memory.
+    void line_up_ended() noexcept {
+        for (index i = first_started_; ended_ != 0 && i != none;) {
+            const index next = items_[i].next;
+            if (items_[i].ended() && !line_up_again(i, false)) return;
+            i = next;
+        }
     }
 
     // ---- time -----------------------------------------------------------------------------------------------------------
@@ -220,12 +225,13 @@ public:
     /// Takes no more requests; what is ready is still handed out. Idempotent.
     void shut_down() noexcept { shut_down_ = true; }
     bool is_shut_down() const noexcept { return shut_down_; }
-    /// After `shut_down()`: gives up delayed items, at most `limit` of them, earliest first.
-    template <class Out>
-    bool give_up_delayed(Out out, std::size_t limit) {
+    /// After `shut_down()`: gives up delayed items, at most `limit` of them, earliest first: `take(key, due, priority)`.
+    /// True if more are delayed.
+    template <class Take>
+    bool give_up_delayed(const Take& take, std::size_t limit) {
         for (; limit > 0 && !delays_.empty(); --limit) {
             const index i = delays_.front();
-            *out++ = delayed_item<Key>(items_[i].key, delays_.next(), items_[i].priority);
+            take(items_[i].key, delays_.next(), static_cast<int>(items_[i].priority));
             delays_.remove(items_, i);
             items_[i].requeues = 0;
             release_if_idle(i);
@@ -237,6 +243,7 @@ public:
     std::size_t ready() const noexcept { return lanes_.size(); }
     std::size_t delayed() const noexcept { return delays_.size(); }
     std::size_t processing() const noexcept { return processing_; }
+    std::size_t dirty() const noexcept { return dirty_; } ///< of those in processing
     std::size_t known() const noexcept {
         return items_.size();
     }                                                       ///< also those that are only remembered as rate-limited
@@ -288,6 +295,24 @@ private:
     void line_up(index i, std::uint32_t lane, bool front) noexcept {
         items_[i].ready = true;
         lanes_.push(items_, i, lane, front);
+    }
+    // Ends the processing of a dirty item. False: there is no memory for its place in line.
+    bool line_up_again(index i, bool front) noexcept {
+        item& it = items_[i];
+        std::uint32_t lane = 0;
+        try {
+            lane = prepare_anyway(i, it.priority);
+        } catch (const std::bad_alloc&) {
+            if (!it.ended()) ++ended_;
+            it.lane = item::has_ended;
+            return false;
+        }
+        if (it.ended()) --ended_;
+        stop_processing(i);
+        it.dirty = false;
+        --dirty_;
+        line_up(i, lane, front);
+        return true;
     }
     // A request that is new.
     void enqueue(index i, std::uint32_t lane, int priority, time_point now) noexcept {
@@ -349,7 +374,7 @@ private:
     rate_limiter_ptr limiter_;
     group_function group_by_;
     index first_started_ = none, last_started_ = none; ///< those in processing, by when they were handed out
-    std::size_t processing_ = 0;
+    std::size_t processing_ = 0, dirty_ = 0, ended_ = 0;
     std::uint64_t started_sum_ = 0; ///< of the same; may wrap: differences are right
     std::uint64_t added_ = 0;
     bool shut_down_ = false;

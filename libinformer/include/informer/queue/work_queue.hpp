@@ -48,9 +48,10 @@ public:
 /// How many keys are in which state, and what happened since the beginning.
 class work_queue_figures {
 public:
-    std::size_t ready = 0;      ///< waiting to be handed out (metric workqueue_depth)
+    std::size_t ready = 0;      ///< waiting to be handed out (workqueue_depth also counts `marked`)
     std::size_t delayed = 0;    ///< not due yet
     std::size_t processing = 0; ///< handed out and not done
+    std::size_t marked = 0;     ///< of these: asked for again meanwhile
     std::size_t known = 0;      ///< all of these, and those that are remembered as rate-limited
     std::uint64_t added = 0;    ///< requests that were new (workqueue_adds_total)
     std::uint64_t retried = 0;  ///< delayed and rate-limited requests (workqueue_retries_total)
@@ -152,8 +153,9 @@ private:
 ///   after at most ageing · L · (p + 1) hand-outs, however many urgent items keep coming. With a group function, p + 1
 ///   is the item's place in its group times the number of groups that wait.
 /// - *No loss*: an item whose getter was cancelled or destroyed after it had been handed out goes back to the head.
-/// - *Shutdown*: from then on adds are ignored. What is ready is still handed out, then `get()` returns empty items.
-///   What is delayed is returned to the caller and logged, not silently dropped.
+/// - *Shutdown*: from then on adds are ignored. What is ready is still handed out, then `get()` returns empty items;
+///   with `drain()`, not before the keys that were asked for during the work on them were handed out again. What is
+///   delayed is returned to the caller and logged, not silently dropped.
 ///
 /// Priorities are any integers, meant for few levels; 0 is normal; controllers use -100 for initial and resync events.
 /// The key, its rate-limit count and its times are in one slot, which is free for other keys once the key is forgotten
@@ -248,10 +250,11 @@ public:
         core_->done(key);
     }
 
-    /// Takes no more requests; what is ready is still handed out. Returns what was delayed (the first time). Also ends
-    /// a waiting `drain()`.
+    /// Takes no more requests; what is ready is still handed out. A key that was asked for during the work on it is
+    /// handed out if somebody still asks when that work is done: `get()` does not wait for it. Returns what was delayed
+    /// (the first time). Also ends a waiting `drain()`.
     left_over shut_down() { return core_->shut_down(); }
-    /// Shuts down, when it is called and not only when it is awaited, and waits until everything that was ready is
+    /// Shuts down, when it is called and not only when it is awaited, and waits until everything that was asked for is
     /// handed out and done. Returns what was delayed. Needs workers: without them it waits for ever, or until
     /// `shut_down()`. *Cancellation*: any type; throws `error(errc::cancelled)`. The queue stays shut down, and
     /// `shut_down()` returns what was delayed.

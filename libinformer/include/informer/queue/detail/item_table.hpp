@@ -39,15 +39,19 @@ struct queue_item {
     std::uint32_t hash = 0;
     item_index next = no_item, previous = no_item; ///< in its lane, among those in processing, or among the free
     std::uint32_t delay_position = no_item;        ///< its place among the delayed items
-    std::uint32_t lane = 0;                        ///< while it is ready; in processing `no_item` once it was released
+    std::uint32_t lane = 0;                        ///< while it is ready; in processing a mark: see below
     std::uint32_t requeues = 0;                    ///< rate-limited since it was forgotten
     std::int32_t priority = 0;                     ///< of the pending request, not of the one in processing
     bool ready = false, processing = false, dirty = false;
     bool limited = false; ///< delayed for as long as the limiter said
 
+    static constexpr std::uint32_t is_released = no_item, has_ended = no_item - 1;
+
     bool delayed() const noexcept { return delay_position != no_item; }
     /// In processing until `done(key)`, without a handle.
-    bool released() const noexcept { return processing && lane == no_item; }
+    bool released() const noexcept { return processing && lane == is_released; }
+    /// Done, but in processing until there is memory for its place in line.
+    bool ended() const noexcept { return processing && lane == has_ended; }
     bool idle() const noexcept { return !ready && !processing && !delayed() && requeues == 0; }
 };
 

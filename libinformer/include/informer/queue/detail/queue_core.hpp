@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -196,14 +195,14 @@ public:
 
     // ---- the end ----------------------------------------------------------------------------------------------------
     left_over shut_down() {
-        begin_end();
+        begin_end(false);
         aftermath a(*this);
         const guard lock(lock_);
         if (!answer_all(drainers_, a)) again_soon(a);
         return std::move(left_);
     }
     static asio::awaitable<left_over> drain(std::shared_ptr<queue_core> c) {
-        c->begin_end(); // not in `drained`: if the caller was cancelled, that does not begin
+        c->begin_end(true); // not in `drained`: if the caller was cancelled, that does not begin
         return drained(std::move(c));
     }
     static asio::awaitable<left_over> drained(std::shared_ptr<queue_core> c) {
@@ -218,8 +217,10 @@ public:
     }
     /// The queue object is destroyed.
     void close() noexcept {
-        shut_down();
+        give_up();
+        aftermath a(*this);
         const guard lock(lock_);
+        if (!answer_all(drainers_, a)) again_soon(a);
         closed_ = true;
         if (handles_ != 0) self_ = this->shared_from_this();
     }
@@ -273,6 +274,7 @@ private:
         f.ready = state_.ready();
         f.delayed = state_.delayed();
         f.processing = state_.processing();
+        f.marked = state_.dirty();
         f.known = state_.known();
         f.added = state_.added();
         f.retried = retried_;
@@ -341,28 +343,40 @@ private:
     }
     // Something changed: serves those that wait for it.
     void settle(aftermath& a, time_point now) {
-        bool room = true; // made before anything is taken
-        while (!getters_.empty() && state_.ready() != 0 && (room = a.make_room())) hand_out(a, now);
+        state_.line_up_ended();
+        bool room = state_.ended() == 0; // made before anything is taken
+        while (!getters_.empty() && state_.ready() != 0) {
+            if (!a.make_room()) {
+                room = false;
+                break;
+            }
+            hand_out(a, now);
+        }
         if (state_.is_shut_down()) room = settle_end(a) && room;
         need(state_.next_due(), a);
         if (!room) again_soon(a);
         if (timed()) count(a, now);
     }
-    /// There was no memory to wake a waiter: the timer looks again.
+    /// There was no memory to wake a waiter, or for a place in line: the timer looks again.
     void again_soon(aftermath& a) { need(state::later(world().clock().now(), tick), a); }
     void hand_out(aftermath& a, time_point now) {
         const item_index i = state_.take(now);
         if (timed()) took(i, now, a);
         answer(getters_, i, state_.priority_of(i), a);
     }
+    /// A key that was asked for while it is worked on is handed out once more before a drained queue ends. (If the
+    /// queue was merely shut down, those who wait are not held up by a key that its worker may never finish.)
+    bool is_over() const noexcept {
+        return state_.is_shut_down() && state_.ready() == 0 && !(draining_ && state_.dirty() != 0);
+    }
     bool settle_end(aftermath& a) {
-        if (state_.ready() != 0) return true;
+        if (!is_over()) return true;
         if (!answer_all(getters_, a)) return false;
         return state_.processing() != 0 || answer_all(drainers_, a);
     }
     void count(aftermath& a, time_point now) {
         note([&] { report_of(a).added += state_.added() - std::exchange(reported_, state_.added()); });
-        publish_depth(state_.ready());
+        publish_depth(state_.ready() + state_.dirty()); // client-go's: what was added and not handed out since
         if (state_.processing() == 0 || state_.is_shut_down() || next_tick_ != time_point::max()) return;
         next_tick_ = now + tick;
         need(next_tick_, a);
@@ -374,9 +388,11 @@ private:
         aftermath a(*this);
         const guard lock(lock_);
         item one = next_item(now, a);
-        if (one || state_.is_shut_down()) return one;
+        if (one || is_over()) return one;
         getters_.push(t);
         t.waiting = true;
+        need(state_.next_due(), a); // the timer may have ended for lack of memory
+        if (state_.ended() != 0) again_soon(a);
         return one;
     }
     item taken(getter& t) {
@@ -407,7 +423,17 @@ private:
     }
     error cancelled() const { return error(errc::cancelled, name().empty() ? "work queue" : "work queue " + name()); }
 
-    void begin_end() {
+    /// `drains`: somebody waits for the work on all keys that were asked for.
+    void begin_end(bool drains) {
+        give_up_delayed(
+            drains, [this](const Key& key, time_point due, int priority) { left_.emplace_back(key, due, priority); });
+    }
+    /// The same without keeping what is given up: nobody can ask for it any more.
+    void give_up() noexcept {
+        give_up_delayed(false, [](const Key&, time_point, int) {});
+    }
+    template <class Take>
+    void give_up_delayed(bool drains, const Take& take) {
         std::size_t given_up = 0;
         bool first = false;
         for (bool more = true; more;) {
@@ -415,15 +441,18 @@ private:
             const guard lock(lock_);
             first = first || !state_.is_shut_down();
             state_.shut_down();
-            const std::size_t before = left_.size();
-            more = state_.give_up_delayed(std::back_inserter(left_), slice);
-            given_up += left_.size() - before;
+            draining_ = drains;
+            const std::size_t before = state_.delayed();
+            more = state_.give_up_delayed(take, slice);
+            given_up += before - state_.delayed();
             settle(a, stamp()); // also hands out a key for which there was no memory before
             if (!more) poke(a);
         }
         if (!first || given_up == 0) return;
-        world().log(log_level::info, "work queue " + name() + ": shut down with " + std::to_string(given_up) +
-                                         " delayed keys, which will not be handed out");
+        note([&] {
+            world().log(log_level::info, "work queue " + name() + ": shut down with " + std::to_string(given_up) +
+                                             " delayed keys, which will not be handed out");
+        });
     }
     left_over take_left() {
         const guard lock(lock_);
@@ -459,6 +488,7 @@ private:
     std::size_t handles_ = 0;           ///< live work items
     std::shared_ptr<queue_shell> self_; ///< when the queue object is gone and handles are not
     bool closed_ = false;               ///< the queue object is gone
+    bool draining_ = false;             ///< shut down, by `drain()`
     left_over left_;                    ///< what was delayed at shutdown, until somebody asks for it
     std::uint64_t retried_ = 0, reported_ = 0;
     time_point next_tick_ = time_point::max(); ///< when figures of unfinished work are due

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace informer::detail {
@@ -153,11 +154,14 @@ private:
     friend class queue_timer;
     class parker;
     void carry_out(aftermath& a) noexcept;
-    /// The timer could not begin, or its context goes: the next call that needs it must start it.
+    /// The timer could not begin, or its context goes: the next call that needs it, or that waits, must start it.
     void timer_lost() noexcept {
         const guard lock(lock_);
         armed_ = time_point::max();
     }
+    /// `ring`; if that fails, it is tried again after a tick.
+    time_point ring_anyway(time_point now);
+    void complain(std::string_view what) noexcept;
     void publish(const queue_report& r) noexcept;
     void tell_depth() noexcept;
     void park(queue_ticket& t, const std::shared_ptr<detail::waiter>& w);
@@ -169,6 +173,7 @@ private:
     std::atomic<std::size_t> untold_{0};   ///< changes of depth_ not told to the sink; the thread that makes it 1 tells
     time_point armed_ = time_point::max(); ///< when the timer rings, or is about to be told to
     std::shared_ptr<queue_timer> timer_;   ///< while it runs; used on the runtime's executor only
+    bool failing_ = false;                 ///< the timer's last ring failed; likewise
 };
 
 } // namespace informer::detail
