@@ -144,6 +144,7 @@ struct shard_group::impl {
     void begin(const shard_logic::step& s);
     void settle(const shard_logic::step& s, clock::time_point sent);
     void settle_list(clock::time_point sent);
+    std::vector<detail::listed_lease> listed();
 
     static asio::awaitable<void> request(std::shared_ptr<impl> self, shard_logic::step s);
     static asio::awaitable<void> drive(std::shared_ptr<impl> self);
@@ -226,25 +227,34 @@ void shard_group::impl::begin(const shard_logic::step& s) {
     }
 }
 
-void shard_group::impl::settle_list(clock::time_point sent) {
+std::vector<detail::listed_lease> shard_group::impl::listed() {
     std::vector<detail::listed_lease> leases;
     for (const auto& o : call->page().items) {
         leases.emplace_back(o);
         if (leases.back().name == member) own = o;
     }
-    logic->listed(sent, now(), leases, call->page().version);
+    return leases;
+}
+
+void shard_group::impl::settle_list(clock::time_point sent) {
+    logic->listed(sent, now(), listed(), call->page().version);
     token = logic->token();
 }
 
 void shard_group::impl::settle(const shard_logic::step& s, clock::time_point sent) {
     using action = shard_logic::action;
     failure f = call->why();
-    if (!f && s.what == action::list && (!call->page().continue_token.empty() || !call->page().bad.empty()))
+    const bool crowded = !f && s.what == action::list && !call->page().continue_token.empty();
+    if (crowded || (!f && s.what == action::list && !call->page().bad.empty()))
         f = failure(errc::too_large, "list leases: more than " + std::to_string(shard_group_options::most_members) +
                                          " Leases, or some that cannot be read, have the label of this group");
     // The Lease was renewed after all, or another member deleted it.
     const bool spared = s.what == action::collect && (f == errc::conflict || f == errc::not_found);
     if (!logic->abandon(now()) || !f) note_error(s.what, spared ? failure() : f);
+    if (crowded) {
+        logic->overcrowded(sent, now(), listed());
+        return;
+    }
     if (f) {
         logic->failed(now(), f);
         return;

@@ -70,7 +70,11 @@ shard_logic::step shard_logic::next(time_point now) {
         return request(now, pending_ != action::wait ? pending_ : exists_ ? action::update : action::create);
     }
     if (stage_ == stage::list) return request(now, action::list);
-    if (pending_ != action::collect) doomed_ = garbage(now);
+    if (pending_ != action::collect) {
+        // Deleting many must not hold up the renewal.
+        const bool in_time = now < detail::later(round_at_, ticks(options_.retry_period_));
+        doomed_ = in_time ? garbage(now) : std::nullopt;
+    }
     if (doomed_) return request(now, action::collect);
     stage_ = stage::pause;
     std::uniform_real_distribution<double> share(1.0, 1.0 + shard_group_options::jitter);
@@ -99,11 +103,25 @@ void shard_logic::written(time_point sent, time_point now, const lease_record& r
     renewed_ = sent;
 }
 
+/// True if it has changed since it was noted last.
+bool shard_logic::peer::note(const listed_lease& l, bool fresh, time_point now) {
+    const bool changed = fresh || lease.record != l.record || lease.uid != l.uid;
+    if (changed) seen_at = now;
+    lease = l;
+    return changed;
+}
+
+/// `unchanged_at`: when the last list was sent that shows it as it is.
+bool shard_logic::peer::may_be_deleted(time_point unchanged_at, std::chrono::nanoseconds duration) const {
+    return unchanged_at - seen_at >= 3 * lease.record.counts(duration);
+}
+
 void shard_logic::listed(time_point sent, time_point now, const std::vector<listed_lease>& leases,
                          resource_version version) {
     advance(now);
     pending_ = action::wait;
     stage_ = stage::collect;
+    crowd_.clear();
     bool ours = false;
     std::set<std::string_view> there;
     for (const auto& l : leases) {
@@ -115,9 +133,7 @@ void shard_logic::listed(time_point sent, time_point now, const std::vector<list
         there.insert(l.name);
         const auto [at, fresh] = peers_.try_emplace(l.name);
         peer& p = at->second;
-        const bool changed = fresh || p.lease.record != l.record || p.lease.uid != l.uid;
-        if (changed) p.seen_at = now;
-        p.lease = l;
+        const bool changed = p.note(l, fresh, now);
         // Only a list that was sent after the Lease's duration proves that the Lease did not change in that time.
         const bool live = changed || (p.live && sent - p.seen_at < l.record.counts(options_.lease_duration_));
         members_changed_ |= fresh || live != p.live;
@@ -136,9 +152,28 @@ void shard_logic::listed(time_point sent, time_point now, const std::vector<list
     advance(now);
 }
 
+void shard_logic::overcrowded(time_point sent, time_point now, const std::vector<listed_lease>& some) {
+    advance(now);
+    pending_ = action::wait;
+    stage_ = stage::collect;
+    crowd_seen_at_ = sent;
+    peers shown;
+    for (const auto& l : some) {
+        if (l.name == member_ || l.record.holder.empty()) continue;
+        auto known = crowd_.extract(l.name);
+        const bool fresh = known.empty();
+        peer& p = fresh ? shown[l.name] : shown.insert(std::move(known)).position->second;
+        p.note(l, fresh, now);
+    }
+    crowd_ = std::move(shown);
+}
+
 void shard_logic::removed(time_point now) {
     const auto what = std::exchange(pending_, action::wait);
-    if (what == action::collect && doomed_) peers_.erase(doomed_->name); // a dead Lease was no member
+    if (what == action::collect && doomed_) { // a dead Lease was no member
+        peers_.erase(doomed_->name);
+        crowd_.erase(doomed_->name);
+    }
     doomed_.reset();
     if (what == action::leave) over_ = true;
     advance(now);
@@ -231,14 +266,21 @@ const shard_view& shard_logic::view(time_point now) {
 }
 
 std::optional<listed_lease> shard_logic::garbage(time_point now) {
+    if (!crowd_.empty()) return garbage_of_crowd();
     const shard_view& seen = view(now);
     if (!seen.active()) return std::nullopt;
-    for (const auto& [name, p] : peers_) {
-        if (p.live) continue;
-        if (seen_at_ - p.seen_at >= 3 * p.lease.record.counts(options_.lease_duration_) && seen.owns(name))
-            return p.lease;
-    }
+    for (const auto& [name, p] : peers_)
+        if (!p.live && p.may_be_deleted(seen_at_, options_.lease_duration_) && seen.owns(name)) return p.lease;
     return std::nullopt;
+}
+
+/// Nobody owns its name: each member draws.
+std::optional<listed_lease> shard_logic::garbage_of_crowd() {
+    std::vector<const listed_lease*> dead;
+    for (const auto& [name, p] : crowd_)
+        if (p.may_be_deleted(crowd_seen_at_, options_.lease_duration_)) dead.push_back(&p.lease);
+    if (dead.empty()) return std::nullopt;
+    return *dead[std::uniform_int_distribution<std::size_t>(0, dead.size() - 1)(random_)];
 }
 
 } // namespace informer::detail

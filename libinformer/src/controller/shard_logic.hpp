@@ -68,6 +68,9 @@ public:
     // ---- outcomes of requests; `sent` is when they were begun
     void written(time_point sent, time_point now, const lease_record& r);
     void listed(time_point sent, time_point now, const std::vector<listed_lease>& leases, resource_version version);
+    /// The same for a list that is cut off: with so many Leases nobody owns anything. Those of the dead are deleted all
+    /// the same, or the group could never recover by itself.
+    void overcrowded(time_point sent, time_point now, const std::vector<listed_lease>& some);
     void removed(time_point now);
     void failed(time_point now, const failure& why);
 
@@ -94,13 +97,17 @@ private:
         listed_lease lease;
         time_point seen_at{}; ///< when its last change was seen
         bool live = true;
+        bool note(const listed_lease& l, bool fresh, time_point now);
+        bool may_be_deleted(time_point unchanged_at, std::chrono::nanoseconds duration) const;
     };
+    using peers = std::map<std::string, peer>;
     enum class stage { write, list, collect, pause };
 
     void advance(time_point now);
     void lapse() noexcept;
     time_point active_from() const noexcept;
     std::optional<listed_lease> garbage(time_point now);
+    std::optional<listed_lease> garbage_of_crowd();
     step request(time_point now, action what);
 
     shard_group_options options_;
@@ -117,9 +124,11 @@ private:
     time_point joined_at_{}, renewed_{};
     lease_record own_;
     renewal_times times_;
-    bool seen_ = false;                 ///< a list since we joined shows our Lease
-    time_point seen_at_{};              ///< when the last such list was sent
-    std::map<std::string, peer> peers_; ///< all other Leases of the group
+    bool seen_ = false;          ///< a list since we joined shows our Lease
+    time_point seen_at_{};       ///< when the last such list was sent
+    peers peers_;                ///< all other Leases of the group
+    peers crowd_;                ///< if there are too many for a list: those that it shows
+    time_point crowd_seen_at_{}; ///< when the last list of them was sent
     resource_version token_;
 
     bool leaving_ = false, drained_ = false, over_ = false;

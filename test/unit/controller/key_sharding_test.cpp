@@ -184,6 +184,36 @@ TEST_CASE("sharding: the keys of a crashed replica are taken after the lease dur
     CHECK(leases(w) == 2);
 }
 
+TEST_CASE("sharding: more dead Leases than fit into a list are deleted, and the group goes on by itself") {
+    world w;
+    constexpr std::size_t dead = shard_group_options::most_members + 10;
+    for (std::size_t i = 0; i < dead; ++i) {
+        const std::string name = "shop-old-" + std::to_string(i);
+        const boost::json::value lease{
+            {"apiVersion", "coordination.k8s.io/v1"},
+            {"kind", "Lease"},
+            {"metadata",
+             {{"namespace", "default"},
+              {"name", name},
+              {"labels", {{std::string(shard_group_options::label_key), "shop"}}}}},
+            {"spec",
+             {{"holderIdentity", name}, {"leaseDurationSeconds", 15}, {"renewTime", "2026-11-01T00:00:00.000000Z"}}}};
+        w.server->create(lease);
+    }
+    sharer a(w, "a"), b(w, "b");
+    watch_over(w, {&a, &b});
+    a.start();
+    b.start();
+    w.run(30s);
+    CHECK_FALSE(a.owns_something());
+    CHECK_FALSE(b.owns_something());
+    CHECK(leases(w) == dead + 2);
+    w.run_until([&] { return total({&a, &b}) == keys; }, 120s);
+    CHECK(total({&a, &b}) == keys);
+    w.run(60s);
+    CHECK(leases(w) == 2);
+}
+
 TEST_CASE("sharding: a paused replica owns nothing when it wakes, and joins again") {
     world w;
     trio t(w);

@@ -4,6 +4,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <map>
@@ -396,4 +397,60 @@ TEST_CASE("sharding: the Leases of several dead members are deleted in one round
     }
     CHECK(deleted == std::vector<std::string>{"dead", "gone"});
     CHECK(b.members() == std::vector<std::string>{"me"});
+}
+
+TEST_CASE("sharding: if a list is cut off, members own nothing, and delete the dead Leases that it shows") {
+    bench b;
+    std::vector<std::string> deleted;
+    const auto began = b.now;
+    for (int i = 0; i < 100 && deleted.empty(); ++i) {
+        const auto what = b.next();
+        REQUIRE((what == action::create || what == action::update));
+        b.logic.written(b.now, b.now, b.logic.desired(wall));
+        REQUIRE(b.next() == action::list);
+        b.logic.overcrowded(b.now, b.now, {lease("alive", i), lease("dead"), lease("gone"), lease("me")});
+        CHECK_FALSE(b.logic.active(b.now));
+        for (auto s = b.logic.next(b.now); s.what == action::collect && deleted.size() < 5; s = b.logic.next(b.now)) {
+            CHECK(b.now - began >= 45s);
+            CHECK(s.target.version == "100");
+            deleted.push_back(s.target.name);
+            b.logic.removed(b.now);
+        }
+        b.rest();
+    }
+    CHECK(b.now - began < 50s);
+    CHECK(std::set<std::string>(deleted.begin(), deleted.end()) == std::set<std::string>{"dead", "gone"});
+    CHECK(deleted.size() == 2);
+    b.round({});
+    CHECK(b.logic.active(b.now));
+}
+
+TEST_CASE("sharding: the deletion of dead Leases does not hold up the renewal") {
+    bench b;
+    std::vector<listed_lease> many;
+    for (int i = 0; i < 100; ++i) many.push_back(lease("dead-" + std::to_string(i)));
+    b.round(many);
+    std::size_t most = 0;
+    for (int round = 0; round < 40; ++round) {
+        b.rest();
+        const auto began = b.now;
+        REQUIRE(b.next() == action::update);
+        b.logic.written(b.now, b.now, b.logic.desired(wall));
+        REQUIRE(b.next() == action::list);
+        auto listed = many;
+        listed.push_back(lease("me"));
+        b.logic.listed(b.now, b.now, listed, resource_version("5"));
+        std::size_t deleted = 0;
+        for (auto s = b.logic.next(b.now); s.what == action::collect; s = b.logic.next(b.now), ++deleted) {
+            b.now += 100ms;
+            std::erase_if(many, [&](const auto& l) { return l.name == s.target.name; });
+            b.logic.removed(b.now);
+        }
+        CHECK(b.now - began <= 2100ms);
+        most = std::max(most, deleted);
+        if (many.empty()) break;
+    }
+    CHECK(most > 10);
+    CHECK(many.empty());
+    CHECK(b.logic.active(b.now));
 }

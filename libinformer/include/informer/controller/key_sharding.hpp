@@ -151,7 +151,9 @@ enum class owned_end {
 /// then cancelled, and has H / 2 to unwind before another replica may own the key (work that takes longer is logged as
 /// an error).
 ///
-/// Leases of crashed replicas are deleted after 3 D without a change, by the member that would own their name.
+/// Leases of crashed replicas are deleted after 3 D without a change, by the member that would own their name. With
+/// more than `most_members` Leases, dead ones included, nobody owns anything until members have deleted enough of the
+/// dead. (A replica that always crashes before it is 3 D old deletes none.)
 /// *Metrics*: `informer_shard_members{group}`, `informer_shard_active{group}`.
 /// *Thread safety*: none; use it on the runtime's executor. *Lifetime*: `run()` and `run_owned()` keep what they need.
 /// Like the client, the group must not outlive the execution context.
