@@ -324,7 +324,7 @@ TEST_CASE("the cache is confirmed as not behind the server once a state is in it
     b.pass(10s);
     w->fail(status_failure(410, "Expired"));
     const auto next = b.source->on_watch();
-    for (int i = 0; i < 30'000; ++i) next->added(pod("b" + std::to_string(i), 10));
+    for (int i = 0; i < 100'000; ++i) next->added(pod("b" + std::to_string(i), 10));
     b.settle();
     for (int i = 0; i < 5; ++i) b.pass(2s);
     REQUIRE(next->pending() == 0);
@@ -342,7 +342,7 @@ TEST_CASE("the cache is confirmed as not behind the server once a state is in it
         b.context.restart();
     }
     CHECK(meanwhile > 10);
-    CHECK(b.pods.status().objects == 30'000);
+    CHECK(b.pods.status().objects == 100'000);
     CHECK(b.pods.status().confirmed > confirmed);
 }
 
