@@ -170,6 +170,7 @@ asio::awaitable<void> take_event(std::shared_ptr<watching> w, failure& f) {
         f = failure(errc::bad_response, w->doing + ": an event before the watch is open");
         co_return;
     }
+    if (e->kv.mod_revision <= w->after && w->revision == 0) co_return; // was seen before
     if (e->kv.mod_revision != w->revision) co_await hand_on(w, f);
     if (f || w->enough) co_return;
     if (e->kv.mod_revision < w->revision || e->kv.mod_revision <= w->handed_on) {
@@ -303,7 +304,9 @@ asio::awaitable<void> watch_into(std::shared_ptr<source> s, watch_options option
         f = failure(errc::bad_request, doing + (after ? ": etcd has no watch-list" : ": no revision of etcd's"));
         co_return;
     }
-    const std::int64_t start = *after == 0 ? 0 : *after + 1;
+    // The watch begins at the revision that was seen last, not behind it. Before 3.5.16 (3.4.23 does, too) etcd loses a
+    // deletion whose revision is just the one it compacts at, yet takes a watch from there (etcd issue 18089).
+    const std::int64_t start = *after;
     if (*after != 0 && *after == s->listed_at) s->cluster = s->listed_by;
     std::optional<std::chrono::steady_clock::time_point> deadline;
     if (options.timeout_.count() > 0)

@@ -39,8 +39,15 @@ TEST_CASE("etcd watch: added, modified, deleted with its last state, and a bookm
     CHECK(last.meta().generation() == 2);
     CHECK(w.b.etcd().lines() ==
           lines{"/v3/watch {\"create_request\":{\"key\":\"" + b64("/s/") + "\",\"range_end\":\"" + b64("/s0") +
-                "\",\"start_revision\":\"6\",\"progress_notify\":true,\"prev_kv\":true,\"fragment\":true}}"});
+                "\",\"start_revision\":\"5\",\"progress_notify\":true,\"prev_kv\":true,\"fragment\":true}}"});
     CHECK(w.b.etcd().requests.front().header("Grpc-Metadata-hasleader") == "true");
+}
+
+TEST_CASE("etcd watch: it begins at the revision that was seen last, whose changes are not reported again") {
+    watched w({created(8), events(8, {put(pair("/s/a", R"({"x":1})", 4, 4)), put(pair("/s/b", R"({"x":1})", 5, 5)),
+                                      gone("/s/c", 5), put(pair("/s/a", R"({"x":2})", 4, 6, 2))})});
+    CHECK(!w.f);
+    CHECK(w.told == lines{"opened", "modified a 6"});
 }
 
 TEST_CASE("etcd watch: a key deleted and created again is another object") {
