@@ -136,12 +136,11 @@ queue_report& queue_shell::report_of(aftermath& a) const {
     return *a.report;
 }
 
-void queue_shell::answer(ticket_line& line, item_index handed, int priority, aftermath& a) noexcept {
+void queue_shell::answer(ticket_line& line, item_index handed, aftermath& a) noexcept {
     queue_ticket& t = *line.front();
     if (t.waiter) a.add(std::move(t.waiter));
     ticket_line::leave(t);
     t.handed = handed;
-    t.priority = priority;
     t.answered = true;
 }
 

@@ -47,6 +47,26 @@ asio::awaitable<void> from_event_to_reconcile() {
     CHECK(b.error_of_run->empty());
 }
 
+asio::awaitable<void> one_for_a_burst() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    controller c = b.of_foos().build(b.noting());
+    b.start(c);
+    const std::function<bool()> first = [&] { return b.count("a") == 1; };
+    bool ok = co_await eventually(first);
+    CHECK(ok);
+    for (int burst = 0; burst < 10; ++burst) {
+        for (int i = 0; i < 5; ++i) b.foo_watch->modified(foo("a", 11 + 5 * burst + i));
+        b.foo_watch->added(foo("b" + std::to_string(burst), 100 + burst)); // is handled behind them
+        const std::function<bool()> last = [&] { return b.count("b" + std::to_string(burst)) == 1; };
+        ok = co_await eventually(last);
+        CHECK(ok);
+        CHECK(b.count("a") == static_cast<std::size_t>(2 + burst));
+    }
+    co_await b.finish(c);
+}
+
 asio::awaitable<void> after_the_sync() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -484,6 +504,9 @@ asio::awaitable<void> bad_plans() {
 
 TEST_CASE("for_ and owns: every change of an object, or of what it owns, leads to a reconcile of its key") {
     run_test(from_event_to_reconcile());
+}
+TEST_CASE("a burst of changes of one object leads to one reconcile, also of a controller that was idle") {
+    run_test(one_for_a_burst());
 }
 TEST_CASE("no reconcile begins before every source has delivered its initial state") {
     run_test(after_the_sync());

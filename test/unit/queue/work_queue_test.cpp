@@ -4,6 +4,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <chrono>
 #include <exception>
@@ -186,6 +187,32 @@ TEST_CASE("an item whose key nobody looked at, but that was requeued with a dela
     CHECK(s.q->figures().delayed == 1);
     s.q->shut_down();
     CHECK(s.idle());
+}
+
+TEST_CASE("Q1 what is asked for before a waiting getter goes on is covered by its work") {
+    const auto how = GENERATE(0, 1, 2, 3);
+    queue_scene s;
+    informer::testing::getter idle(s);
+    s.run();
+    s.q->add("a", -100);
+    s.q->add("a", -100);
+    if (how == 1) s.q->add("a", 5);
+    if (how == 2) s.q->add_after("a", 1h, 5);
+    if (how == 3) CHECK(s.q->add_rate_limited("a", 5) == 0ns);
+    s.run();
+    REQUIRE(idle.held.size() == 1);
+    CHECK(idle.held[0].priority() == (how == 0 ? -100 : 5));
+    CHECK(s.q->num_requeues("a") == (how == 3 ? 1 : 0));
+    CHECK(s.q->figures().marked == 0);
+    CHECK(s.q->figures().added == 1);
+    s.q->add("a"); // from now on it is for the next time
+    CHECK(s.q->figures().marked == 1);
+    idle.held.clear();
+    s.q->forget("a");
+    s.pass(2h);
+    CHECK(s.next() == "a");
+    CHECK(s.next() == "-");
+    CHECK(s.q->figures().known == 0);
 }
 
 TEST_CASE("Q4 drain waits until all ready keys are handed out and done") {

@@ -31,7 +31,8 @@ public:
 /// Takes what happened and when, and answers what to hand out: all of `work_queue` except the waiting.
 ///
 /// A key is in at most one of these states at a time: *ready* (in line) or *processing* (handed out, not done). It may
-/// be *delayed* or, while processing, *dirty* (asked for again: goes to the tail when done). A key is delayed once: the
+/// be *delayed* or, while processing, *dirty* (asked for again: goes to the tail when done). An item that was handed to
+/// a getter which has not gone on yet is *promised*: it is in processing, but as good as in line. A key is delayed once: the
 /// earliest time and the highest priority that were asked for win, and a request for now is the earliest of all.
 ///
 /// *Thread safety*: none. *Complexity*: O(1), with delays O(log n). *Errors*: those of allocation and of copying keys;
@@ -85,7 +86,7 @@ public:
                 return true;
             }
             end_delay(i);
-        } else if (it.ready || it.dirty) {
+        } else if (it.asked()) {
             raise(i, priority);
             return false;
         }
@@ -103,7 +104,7 @@ public:
     bool delay(index i, time_point when, int priority) {
         if (shut_down_) return false;
         const item& it = items_[i];
-        if (it.ready || it.dirty) {
+        if (it.asked()) {
             raise(i, priority);
             return false;
         }
@@ -115,7 +116,7 @@ public:
     std::optional<rate_limiter::duration> limit(index i, int priority, time_point now) {
         if (shut_down_) return std::nullopt;
         item& it = items_[i];
-        const bool in_line = it.ready || it.dirty;
+        const bool in_line = it.asked();
         const bool ask = limiter_ && !in_line;
         const rate_limiter::duration d = ask ? limiter_->delay(it.requeues, now) : rate_limiter::duration(0);
         if (in_line) {
@@ -152,6 +153,10 @@ public:
         }
         return i;
     }
+    /// The item that was taken waits for its holder: until `begin()` the work on it has not begun, and covers what is
+    /// asked for.
+    void promise(index i) noexcept { items_[i].lane = item::is_promised; }
+    void begin(index i) noexcept { items_[i].lane = 0; }
     /// The work is done; true if the item goes to the tail because it was asked for meanwhile.
     bool finish(index i) noexcept {
         if (items_[i].dirty) {
@@ -168,7 +173,7 @@ public:
     /// An item that nobody saw goes back to the head of its level.
     void give_back(index i, int priority) noexcept {
         item& it = items_[i];
-        if (it.dirty || it.delayed()) priority = std::max(priority, static_cast<int>(it.priority));
+        if (it.asked() || it.delayed()) priority = std::max(priority, static_cast<int>(it.priority));
         if (it.delayed()) end_delay(i);
         if (!std::exchange(it.dirty, true)) ++dirty_;
         it.priority = priority;

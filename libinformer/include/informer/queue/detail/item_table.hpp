@@ -45,11 +45,15 @@ struct queue_item {
     bool ready = false, processing = false, dirty = false;
     bool limited = false; ///< delayed for as long as the limiter said
 
-    static constexpr std::uint32_t is_released = no_item, has_ended = no_item - 1;
+    static constexpr std::uint32_t is_released = no_item, has_ended = no_item - 1, is_promised = no_item - 2;
 
     bool delayed() const noexcept { return delay_position != no_item; }
     /// In processing until `done(key)`, without a handle.
     bool released() const noexcept { return processing && lane == is_released; }
+    /// Handed to a getter that was not resumed yet.
+    bool promised() const noexcept { return processing && lane == is_promised; }
+    /// Asked for, and no work has begun since.
+    bool asked() const noexcept { return ready || dirty || promised(); }
     /// Done, but in processing until there is memory for its place in line.
     bool ended() const noexcept { return processing && lane == has_ended; }
     bool idle() const noexcept { return !ready && !processing && !delayed() && requeues == 0; }

@@ -362,7 +362,8 @@ private:
     void hand_out(aftermath& a, time_point now) {
         const item_index i = state_.take(now);
         if (timed()) took(i, now, a);
-        answer(getters_, i, state_.priority_of(i), a);
+        state_.promise(i);
+        answer(getters_, i, a);
     }
     /// A key that was asked for while it is worked on is handed out once more before a drained queue ends. (If the
     /// queue was merely shut down, those who wait are not held up by a key that its worker may never finish.)
@@ -400,7 +401,8 @@ private:
         if (!t.answered) throw cancelled();
         t.waiting = false;
         if (t.handed == no_item) return item();
-        return handle(t.handed, t.priority);
+        state_.begin(t.handed);
+        return handle(t.handed, state_.priority_of(t.handed)); // may have risen
     }
     bool join_drainers(getter& t) {
         const guard lock(lock_);
@@ -418,7 +420,7 @@ private:
         const guard lock(lock_);
         ticket_line::leave(t);
         if (t.handed == no_item) return;
-        state_.give_back(t.handed, t.priority);
+        state_.give_back(t.handed, state_.priority_of(t.handed));
         settle(a, stamp());
     }
     error cancelled() const { return error(errc::cancelled, name().empty() ? "work queue" : "work queue " + name()); }

@@ -32,7 +32,6 @@ public:
 
     // Under the queue's lock.
     item_index handed = no_item;
-    int priority = 0; ///< with which `handed` was handed out
     bool answered = false;
     ticket_line* line = nullptr; ///< where it waits
     queue_ticket *next = nullptr, *previous = nullptr;
@@ -117,12 +116,12 @@ protected:
     const std::string& name() const noexcept { return name_; }
 
     /// Answers a waiting coroutine; call `make_room` before. Under the lock.
-    static void answer(ticket_line& line, item_index handed, int priority, aftermath& a) noexcept;
+    static void answer(ticket_line& line, item_index handed, aftermath& a) noexcept;
     /// Answers all of them; false: there was no memory for that. Under the lock.
     static bool answer_all(ticket_line& line, aftermath& a) noexcept {
         while (!line.empty()) {
             if (!a.make_room()) return false;
-            answer(line, no_item, 0, a);
+            answer(line, no_item, a);
         }
         return true;
     }
