@@ -269,10 +269,9 @@ void keep_identity(json::value& v, const json::object& was) {
 
 } // namespace
 
-bool parse_transformed(json::value& to, std::string_view text, std::size_t max_depth, const transform& rewrite,
-                       failure& f) {
+bool parse_transformed(json::value& to, std::string_view text, const decode_options& decode, failure& f) {
     json::parse_options options;
-    options.max_depth = max_depth;
+    options.max_depth = decode.max_depth_;
     options.numbers = json::number_precision::precise;
     error_code ec;
     json::parser parser(json::storage_ptr(), options);
@@ -287,12 +286,20 @@ bool parse_transformed(json::value& to, std::string_view text, std::size_t max_d
         f = failure(errc::not_an_object, "the document is no JSON object");
         return false;
     }
+    // The items of a list have no type, and those of a watch have one: the transform sees one as the other.
+    json::object& whole = to.get_object();
+    if (!decode.api_version_.empty()) whole.emplace("apiVersion", decode.api_version_); // if it is not there
+    if (!decode.kind_.empty()) whole.emplace("kind", decode.kind_);
     json::object was;
-    if (const json::object* const metadata = metadata_of(to))
+    if (json::object* const metadata = metadata_of(to)) {
+        if (const auto fields = metadata->find("managedFields");
+            fields != metadata->end() && !decode.keep_managed_fields_)
+            metadata->stable_erase(fields);
         for (const std::string_view member : identity_members)
             if (const json::value* const one = metadata->if_contains(member)) was.emplace(member, *one);
+    }
     try {
-        rewrite(to);
+        decode.transform_(to);
         keep_identity(to, was);
     } catch (const std::exception& e) {
         f = failure(errc::bad_configuration, std::string("the transform threw: ") + e.what());

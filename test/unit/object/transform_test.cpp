@@ -34,6 +34,31 @@ TEST_CASE("a transform rewrites each object once before it is stored", "[pool]")
     CHECK(calls == 3);
 }
 
+TEST_CASE(
+    "a transform sees apiVersion and kind also where the wire has none, and no managedFields unless they are kept",
+    "[pool]") {
+    const std::string item = R"({"metadata":{"managedFields":[1],"name":"x","uid":"u"},"a":1})";
+    const std::string event =
+        R"({"kind":"Pod","apiVersion":"v1","metadata":{"managedFields":[1],"name":"x","uid":"u"},"a":1})";
+    for (const bool keep : {false, true}) {
+        std::string seen;
+        const auto pool = document_pool::make(
+            decode_options().type("v1", "Pod").keep_managed_fields(keep).transform_with([&](boost::json::value& v) {
+                seen = v.at("apiVersion").as_string();
+                seen += " " + std::string(v.at("kind").as_string());
+                seen += " " + boost::json::serialize(v.at("metadata"));
+            }));
+        const std::string metadata =
+            keep ? R"({"managedFields":[1],"name":"x","uid":"u"})" : R"({"name":"x","uid":"u"})";
+        for (const std::string& text : {item, event}) {
+            failure f;
+            const object o = pool->decode(text, object(), f);
+            CHECK(o.to_json() == R"({"apiVersion":"v1","kind":"Pod","metadata":)" + metadata + R"(,"a":1})");
+            CHECK(seen == "v1 Pod " + metadata);
+        }
+    }
+}
+
 TEST_CASE("a transform that nests an object too deeply is an error", "[pool]") {
     const auto pool = document_pool::make(decode_options().transform_with([](boost::json::value& v) {
         for (int i = 0; i < 1000; ++i) v = boost::json::object{{"deeper", std::move(v)}};

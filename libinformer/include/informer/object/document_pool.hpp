@@ -16,7 +16,8 @@
 
 namespace informer {
 
-/// Rewrites an object before it is stored, exactly once for each received object. Its name, namespace, uid and
+/// Rewrites an object before it is stored, exactly once for each received object. It gets the object with apiVersion
+/// and kind, however it came, without managedFields unless they are kept, and before any projection. Its name, namespace, uid and
 /// resourceVersion are put back to what was received, whatever the transform did to them. An object that is left
 /// without metadata, or with another apiVersion or kind, is quarantined. The transform should keep deletionTimestamp,
 /// finalizers and generation, because controllers decide by them. It sees numbers as boost::json has them: one that no

@@ -38,7 +38,6 @@ private:
 
 bool read_value(document_reader& to, const boost::json::value& v, std::size_t max_depth, failure& f);
 /// Parses the text and applies the transform; `read_value` then reads `to`. An exception of the transform is a failure.
-bool parse_transformed(boost::json::value& to, std::string_view json, std::size_t max_depth, const transform& rewrite,
-                       failure& f);
+bool parse_transformed(boost::json::value& to, std::string_view json, const decode_options& options, failure& f);
 
 } // namespace informer::detail

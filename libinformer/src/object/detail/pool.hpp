@@ -57,7 +57,7 @@ public:
             f = failure();
             boost::json::value v; // outside of `build`, which may call its function twice
             try {
-                if (!parse_transformed(v, json, options_.max_depth_, options_.transform_, f)) return {};
+                if (!parse_transformed(v, json, options_, f)) return {};
             } catch (const std::bad_alloc& e) {
                 f = said_of(e);
                 return {};
