@@ -211,7 +211,9 @@ case $command in
         ;;
     etcdctl)
         alive etcd || die "instance '$instance' is not up"
-        exec "$("$here/apiserver_build.sh")/etcdctl" --endpoints "$(cat "$state/etcd")" "$@"
+        program="$("$here/apiserver_build.sh")/etcdctl"
+        unset "${!ETCDCTL_@}" # of another etcd; with a flag and its variable, etcdctl refuses to run
+        exec "$program" --endpoints "$(cat "$state/etcd")" "$@"
         ;;
     "" | -h | --help | help) usage ;;
     *) usage >&2; die "unknown command '$command'" ;;

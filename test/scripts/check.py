@@ -71,6 +71,34 @@ class Ports(unittest.TestCase):
         self.assertIn("no 3 free ports", result.stderr)
 
 
+class Etcdctl(unittest.TestCase):
+    """apiserver.sh etcdctl, on an etcd and with an etcdctl that are none"""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        cache = pathlib.Path(folder.name) / "libinformer"
+        programs, state = cache / "apiserver-none", cache / "run" / "default"
+        programs.mkdir(parents=True)
+        state.mkdir(parents=True)
+        for name in ("kube-apiserver", "kubectl"):
+            script(programs / name, "exit 1")
+        script(programs / "etcdctl", 'echo "$*"; env | grep ^ETCDCTL_; exit 0')
+        etcd = subprocess.Popen([script(programs / "etcd", "read")], stdin=subprocess.PIPE)
+        self.addCleanup(etcd.wait)
+        self.addCleanup(etcd.stdin.close)  # comes first, and ends it
+        (state / "etcd.pid").write_text(f"{etcd.pid}\n")
+        (state / "etcd").write_text("http://127.0.0.1:1\n")
+        self.environment = dict(os.environ, XDG_CACHE_HOME=folder.name, INFORMER_KUBERNETES_VERSION="none")
+
+    def test_variables_of_another_etcd_are_not_for_this_one(self):
+        for others in ({}, {"ETCDCTL_ENDPOINTS": "http://127.0.0.1:2379", "ETCDCTL_USER": "root", "ETCDCTL_API": "2"}):
+            result = subprocess.run([os.path.join(here, "apiserver.sh"), "etcdctl", "get", "/a b"], env={**self.environment, **others},
+                                    capture_output=True, text=True, timeout=60)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertEqual(result.stdout, "--endpoints http://127.0.0.1:1 get /a b\n")
+
+
 class RunTests(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
