@@ -256,3 +256,12 @@ bool is_the_one(const object& o, const named_key& name, std::int64_t resource_ve
 }
 
 } // namespace informer::etcd::detail
+
+namespace informer::etcd {
+
+std::string mapping::etcd_key(const object_key& k) const {
+    const bool fits = resource_.namespaced != k.name_space.empty(); // the keys of name_of() that do not are whole ones
+    return fits ? prefix_ + k.str() : k.name;
+}
+
+} // namespace informer::etcd

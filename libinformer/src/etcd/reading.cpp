@@ -100,7 +100,7 @@ asio::awaitable<reading::made> reading::make(std::shared_ptr<reading> r, std::sh
         // Only after a syntax error, which comes before the transform: that must not see an object twice.
         readable = m.bad == errc::syntax_error && r->text.try_as_text(r->rules, name, *kv, resource_version);
     }
-    if (m.bad) m.bad = m.bad.within(r->doing + ": decode " + name.key.str());
+    if (m.bad) m.bad = m.bad.within(r->doing + ": decode " + r->rules.etcd_key(name.key));
     co_return m;
 }
 

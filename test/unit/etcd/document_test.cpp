@@ -70,6 +70,11 @@ TEST_CASE("etcd keys: the part after the prefix is name or namespace/name; other
     CHECK(name(spaced, "/s//a") == "bad /s//a");
     CHECK(name(spaced, "/s/a/") == "bad /s/a/");
     CHECK(name(mapping(""), "x") == "x");
+    for (const std::string key : {"/s/a", "/s/a/b", "/s/a/b/c", "/s/", "/s//a", "/s/a/", "/s/50%/b"}) {
+        CHECK(flat.etcd_key(name_of(flat, key).key) == key);
+        CHECK(spaced.etcd_key(name_of(spaced, key).key) == key);
+    }
+    CHECK(flat.etcd_key(name_of(flat, "/s/\xff").key) == "/s/%ff");
 }
 
 TEST_CASE("etcd uids: a UUID of the key and the revision that created it") {

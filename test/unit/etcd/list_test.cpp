@@ -240,7 +240,7 @@ TEST_CASE("etcd list: keys and values that cannot be used are quarantined by nam
     CHECK(why(2) == errc::not_an_object);
     CHECK(why(3) == errc::too_large);
     CHECK(why(4) == errc::bad_utf8);
-    CHECK(why(1).what().find("list keyvalues.etcd below /s/: decode b:") == 0);
+    CHECK(why(1).what().find("list keyvalues.etcd below /s/: decode /s/b:") == 0);
     CHECK(sink.bad.at(1).from_list);
     CHECK(sink.bad.at(1).position == 2);
 }

@@ -90,8 +90,8 @@ public:
     explicit mapping(std::string prefix) : prefix_(std::move(prefix)) {}
     /// What follows the prefix is "namespace/name", split at the first slash. Otherwise all of it is the name, slashes
     /// included: look up such an object by its key, `informer.snapshot().get(object_key("", "a/b"))`. Keys that do not
-    /// fit are quarantined (`informer_status::quarantine`). If no key of a list can be used, for this reason or
-    /// another, a warning says so.
+    /// fit are quarantined (`informer_status::quarantine`) under keys that no object has; `etcd_key` gives theirs. If
+    /// no key of a list can be used, for this reason or another, a warning says so.
     // clang-format off
     mapping& namespaced(bool on = true) { resource_.namespaced = on; return *this; }
     /// Only this namespace: no other is requested. For a factory whose informers are requested by namespace; "": all.
@@ -108,6 +108,9 @@ public:
     // clang-format off
     mapping& wrap_values(wrap which = wrap::others) { wrap_ = which; return *this; }
     // clang-format on
+    /// The key in etcd of an object, or of what was quarantined. For people to read: in a key that does not fit,
+    /// "%" and two digits stand for each byte that is no text.
+    std::string etcd_key(const object_key& k) const;
 
     std::string prefix_, name_space_;
     api_resource resource_ = api_resource("etcd", "v3", "keyvalues", "KeyValue", false);
