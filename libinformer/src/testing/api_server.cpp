@@ -25,6 +25,7 @@ rest_options rest_options_of(const api_server_options& o) {
     r.watch_list_ = o.watch_list_;
     r.sharding_ = o.sharding_;
     r.history_ = o.history_;
+    r.first_version_ = o.first_version_;
     r.continue_for_ = o.continue_for_;
     r.max_object_ = o.max_object_;
     return r;

@@ -69,7 +69,7 @@ struct table {
 class object_store {
 public:
     /// At least one change is kept: without any history, open watches could send nothing.
-    explicit object_store(std::size_t history_limit, std::uint64_t first_version = 1000);
+    object_store(std::size_t history_limit, std::uint64_t first_version);
 
     std::uint64_t current() const noexcept { return current_; }
     /// The version of the write that is being prepared.

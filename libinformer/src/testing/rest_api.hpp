@@ -91,6 +91,7 @@ public:
     bool watch_list_ = true;
     bool sharding_ = false;
     std::size_t history_ = 100'000;
+    std::uint64_t first_version_ = 1000;
     std::chrono::seconds continue_for_ = std::chrono::minutes(5);
     std::size_t max_object_ = std::size_t(3) << 19;
 };

@@ -100,8 +100,8 @@ void copy_member(json::object& to, const json::object& from, std::string_view ke
 } // namespace
 
 rest_api::rest_api(std::shared_ptr<informer::clock> clock, std::uint64_t seed, rest_options options)
-    : clock_(std::move(clock)), options_(std::move(options)), random_(seed), store_(options_.history_),
-      types_(type_registry::built_in()) {
+    : clock_(std::move(clock)), options_(std::move(options)), random_(seed),
+      store_(options_.history_, options_.first_version_), types_(type_registry::built_in()) {
     write_by by;
     by.manager = "kube-apiserver";
     by.direct = true;

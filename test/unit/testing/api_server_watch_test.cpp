@@ -115,6 +115,19 @@ TEST_CASE("a watch from a forgotten version gets an error in the stream", "[api_
     CHECK(s.watch(maps + "?watch=1&resourceVersion=1").next().type == "ERROR");
 }
 
+TEST_CASE("a server that begins above the versions of another one refuses those", "[api_server][watch]") {
+    constexpr std::uint64_t first = 1'764'000'000'000'000; // as large as the microseconds since 1970
+    server_fixture s(api_server_options().first_version(first));
+    CHECK(s.server.current_resource_version() == std::to_string(first + 4));
+    const auto e = s.watch(maps + "?watch=1&resourceVersion=1004").next();
+    CHECK(e.type == "ERROR");
+    CHECK(text_at(e.object, "/reason") == "Expired");
+    auto w = s.watch(since(s));
+    s.put("a", "1");
+    expect(w.next(), "ADDED", "a");
+    w.close();
+}
+
 TEST_CASE("a full history forgets its oldest changes", "[api_server][watch]") {
     server_fixture s(api_server_options().history(3));
     const auto first = since(s);

@@ -50,6 +50,9 @@ public:
     /// An open watch that is further behind ends, so at most this many changes may come in one turn of the executor, or
     /// while its peer does not read.
     api_server_options& history(std::size_t events) { history_ = events; return *this; }
+    /// The resource version before the first write. A server that takes the place of another one on the same address
+    /// begins above the versions of that one, so that its clients are answered 410 and list again.
+    api_server_options& first_version(std::uint64_t v) { first_version_ = v; return *this; }
     /// Lifetime of continue tokens.
     api_server_options& continue_for(std::chrono::seconds d) { continue_for_ = d; return *this; }
 
@@ -70,6 +73,7 @@ public:
     std::chrono::milliseconds bookmark_every_ = std::chrono::seconds(60);
     std::chrono::milliseconds default_watch_timeout_ = std::chrono::minutes(30);
     std::size_t history_ = 100'000;
+    std::uint64_t first_version_ = 1000;
     std::chrono::seconds continue_for_ = std::chrono::minutes(5);
     std::size_t max_body_ = std::size_t(3) << 20;   ///< the real server's
     std::size_t max_object_ = std::size_t(3) << 19; ///< etcd's, 1.5 MiB
@@ -147,8 +151,8 @@ public:
 ///
 /// It plays two controllers: namespaces that are deleted empty themselves and disappear, and CustomResourceDefinitions
 /// are established and served as soon as they are created. Its own namespaces have resource versions 1001 to 1004, the
-/// first write 1005. Watches from before 1000 are answered 410, as after a compaction, and so are lists that need the
-/// state of that time (`resourceVersionMatch=Exact`, and pages).
+/// first write 1005. Watches from before 1000 (`first_version`) are answered 410, as after a compaction, and so are
+/// lists that need the state of that time (`resourceVersionMatch=Exact`, and pages).
 ///
 /// *Memory*: one JSON text for each object and each state in the history (`history` changes for each resource).
 /// *Thread safety*: none; use it on its executor. *Lifetime*: `co_await stop()` before the executor goes.
