@@ -14,7 +14,8 @@
 
 namespace devserver {
 
-void preload_pods(informer::testing::api_server& server, std::size_t count, std::uint64_t seed) {
+void preload_pods(informer::testing::api_server& server, std::size_t count, std::uint64_t seed,
+                  const std::function<void(std::size_t)>& created) {
     constexpr std::size_t namespaces = 10, pods_per_workload = 50, nodes = 200;
     std::mt19937_64 random(seed);
     const auto now = informer::rfc3339(std::chrono::system_clock::now());
@@ -50,6 +51,7 @@ void preload_pods(informer::testing::api_server& server, std::size_t count, std:
         o["status"].as_object()["startTime"] = now;
         o["spec"].as_object()["nodeName"] = fmt::format("load-node-{}", node);
         server.create(std::move(pod));
+        created(i + 1);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "service.hpp"
 
 #include "preload.hpp"
+#include "private_file.hpp"
 #include "simulator.hpp"
 
 #include <informer/task_group.hpp>
@@ -11,17 +12,15 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
+#include <chrono>
 #include <csignal>
-#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <iostream>
-#include <system_error>
+#include <stdexcept>
+#include <string>
 
 namespace devserver {
 
@@ -29,28 +28,35 @@ namespace asio = boost::asio;
 
 namespace {
 
-[[noreturn]] void cannot_write(const std::string& path, int error) {
-    throw std::system_error(error, std::generic_category(), "cannot write " + path);
+/// Until the server serves, nothing is open that must be closed.
+void end_at_once(int signal) {
+    std::_Exit(128 + signal);
 }
 
-// Readable by its owner alone, and never seen half written.
-void write_private(const std::string& path, const std::string& text) {
-    const auto temporary = path + ".new";
-    ::unlink(temporary.c_str()); // one that was left may be readable by others, or a link to somewhere else
-    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (fd < 0) cannot_write(path, errno);
-    const auto written = ::write(fd, text.data(), text.size());
-    const int error = errno;
-    ::close(fd);
-    if (written != static_cast<ssize_t>(text.size())) {
-        ::unlink(temporary.c_str());
-        cannot_write(path, written < 0 ? error : ENOSPC);
+/// Tells every two seconds how far the preloading is.
+class preload_progress {
+public:
+    explicit preload_progress(std::size_t of) : of_(of), next_(clock::now() + interval) {}
+    void operator()(std::size_t created) {
+        const auto now = clock::now();
+        if (now < next_) return;
+        next_ = now + interval;
+        std::cerr << "devserver: " << created << " of " << of_ << " pods\n";
     }
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-        const int refused = errno;
-        ::unlink(temporary.c_str());
-        cannot_write(path, refused);
-    }
+
+private:
+    using clock = std::chrono::steady_clock;
+    static constexpr std::chrono::seconds interval{2};
+
+    std::size_t of_;
+    clock::time_point next_;
+};
+
+/// A client may outlive us and follow our successor, in which its versions must be too old: nobody writes faster than
+/// once in a microsecond, so the time of the start is above all versions of earlier starts.
+std::uint64_t version_at_start(const informer::clock& clock) {
+    const auto since_1970 = clock.wall().time_since_epoch();
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count());
 }
 
 struct program {
@@ -76,9 +82,9 @@ asio::awaitable<void> until_signal(program* p, asio::signal_set* signals) {
 
 int serve(const options& o) {
     std::signal(SIGPIPE, SIG_IGN); // the reader of our log may go away
+    for (const int number : {SIGINT, SIGTERM}) std::signal(number, end_at_once);
     asio::io_context io(1);
     informer::runtime runtime(io.get_executor());
-    runtime.with_seed(o.seed);
     runtime.with_logger([](informer::log_level, std::string_view line) { std::cerr << line << '\n'; },
                         o.verbose ? informer::log_level::debug : informer::log_level::warning);
 
@@ -86,6 +92,7 @@ int serve(const options& o) {
     so.address(o.address).port(o.port).tls(o.tls);
     so.bookmark_every(std::chrono::milliseconds(static_cast<std::int64_t>(o.bookmark_every * 1000)));
     so.history(20'000); // the server runs for days: an old state for every change would add up
+    so.first_version(version_at_start(runtime.clock()));
     if (!o.token.empty()) so.token(o.token, "admin");
     if (!o.forbidden_token.empty()) so.token(o.forbidden_token, "nobody", "none");
 
@@ -97,12 +104,12 @@ int serve(const options& o) {
             std::cerr << "devserver: the simulated cluster has come to a halt: " << why.what() << '\n';
         }
     });
-    asio::signal_set signals(io, SIGINT, SIGTERM);
-    informer::task_group main(io.get_executor());
     p.server.start();
-    if (o.pods > 0) preload_pods(p.server, o.pods, o.seed);
+    if (o.pods > 0) preload_pods(p.server, o.pods, o.seed, preload_progress(o.pods));
     if (o.simulate) p.cluster.populate();
     if (!o.kubeconfig.empty()) write_private(o.kubeconfig, p.server.kubeconfig());
+    asio::signal_set signals(io, SIGINT, SIGTERM);
+    informer::task_group main(io.get_executor());
     if (!(std::cout << p.server.url() << std::endl)) // NOLINT: whoever started us waits for it
         throw std::runtime_error("stdout: " + std::string(std::strerror(errno)));
     main.spawn(until_signal(&p, &signals));

@@ -8,7 +8,7 @@ namespace sample_controller {
 
 bool parse(int argc, char** argv, options& o, int& code) {
     CLI::App app("Keeps a Deployment for every Foo (samplecontroller.k8s.io/v1alpha1).", "sample-controller");
-    const CLI::Range seconds(0.001, 1e9); // what a clock can count
+    const CLI::Validator seconds = common::between(0.001, 1e9); // what a clock can count
     app.set_version_flag("--version", "sample-controller " INFORMER_VERSION_STRING);
     app.add_option("--kubeconfig", o.kubeconfig,
                    "kubeconfig; default: $KUBECONFIG, ~/.kube/config, the pod's service account");

@@ -2,7 +2,12 @@
 #include "apps/programs.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
+
+#include <sys/stat.h>
 
 using namespace programs;
 namespace json = boost::json;
@@ -17,9 +22,24 @@ struct seen {
     }
 };
 
+std::uint64_t number(const json::value& o, const char* pointer) {
+    return std::stoull(std::string(o.at_pointer(pointer).as_string()));
+}
+
+/// The resource version before the first write, which is the default namespace.
+std::uint64_t beginning(const server& s) {
+    return number(json::parse(s.curl("GET", "/api/v1/namespaces/default")), "/metadata/resourceVersion") - 1;
+}
+
+std::string text_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
 /// The first `count` events of a resource since the server began.
 std::vector<seen> events_of(const server& s, const std::string& path, std::size_t count) {
-    process curl({"curl", "-sN", "--max-time", "20", s.url + path + "?watch=1&resourceVersion=1000"});
+    const auto since = "?watch=1&resourceVersion=" + std::to_string(beginning(s));
+    process curl({"curl", "-sN", "--max-time", "20", s.url + path + since});
     std::vector<seen> out;
     while (out.size() < count) {
         const auto line = curl.line();
@@ -62,8 +82,13 @@ TEST_CASE("devserver reports bad usage with exit code 2 and other errors with 1,
     CHECK(ends({"--nonsense"}, 2).find("--nonsense") != std::string::npos);
     ends({"--port", "x"}, 2);
     ends({"--port", "70000"}, 2);
-    ends({"--pods", "-1"}, 2);
-    ends({"--speed", "0"}, 2);
+    CHECK(ends({"--pods", "-5"}, 2) ==
+          "devserver: --pods: -5 is not a whole number from 0 on (see devserver --help)\n");
+    ends({"--pods", "1e3"}, 2);
+    for (const std::string odd : {"nan", "-nan", "inf", "0", "1000.5", "x"})
+        CHECK(ends({"--speed", odd}, 2) ==
+              "devserver: --speed: " + odd + " is not a number from 0.01 to 1000 (see devserver --help)\n");
+    for (const std::string odd : {"nan", "NaN", "-inf", "1e400"}) ends({"--bookmark-every", odd}, 2);
     CHECK(ends({"--kubeconfig", "/nonexistent/folder/file"}, 1).find("/nonexistent/folder/file") != std::string::npos);
     server s;
     const auto port = s.url.substr(s.url.rfind(':') + 1);
@@ -101,6 +126,82 @@ TEST_CASE("the kubeconfig of devserver is private, and gives access where the UR
     s.child().signal(SIGTERM);
     CHECK(s.child().wait() == 0);
     CHECK(s.child().err().find("s3cret") == std::string::npos);
+}
+
+TEST_CASE("--kubeconfig leaves a pipe and links what they are, and the neighbours of the file alone", "[devserver]") {
+    const temporary_folder folder;
+    const auto serves = [](const std::string& path) {
+        process p({bin("devserver"), "--port", "0", "--kubeconfig", path});
+        const auto url = p.line();
+        INFO(p.err());
+        REQUIRE(url);
+        return "server: " + *url;
+    };
+    const auto pipe = folder.path("pipe");
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    REQUIRE(reader >= 0);
+    const auto url = serves(pipe);
+    std::string got(65536, '\0'); // what a pipe holds
+    const auto n = ::read(reader, got.data(), got.size());
+    ::close(reader);
+    REQUIRE(n > 0);
+    CHECK(got.find(url) != std::string::npos);
+    CHECK(std::filesystem::is_fifo(pipe));
+
+    folder.write("elsewhere/real", "old");
+    for (const std::string target : {"elsewhere/real", "elsewhere/not-there-yet"}) {
+        INFO(target);
+        const auto link = folder.path("link"), over = folder.path("link-to-link");
+        std::filesystem::remove(link);
+        std::filesystem::remove(over);
+        std::filesystem::create_symlink(target, link);
+        std::filesystem::create_symlink("link", over);
+        const auto mine = folder.write("link.new", "mine"), theirs = folder.write(target + ".new", "theirs");
+        const auto url_there = serves(over);
+        CHECK(std::filesystem::is_symlink(over));
+        CHECK(std::filesystem::is_symlink(link));
+        CHECK(text_of(folder.path(target)).find(url_there) != std::string::npos);
+        struct stat there {};
+        REQUIRE(::stat(folder.path(target).c_str(), &there) == 0);
+        CHECK((there.st_mode & 07777) == 0600);
+        CHECK(text_of(mine) == "mine");
+        CHECK(text_of(theirs) == "theirs");
+    }
+    // Nothing is left behind but what was asked for: real, not-there-yet, and a .new of each.
+    const std::filesystem::directory_iterator left(folder.path("elsewhere"));
+    CHECK(std::distance(begin(left), end(left)) == 4);
+
+    for (const std::string where : {"elsewhere", "elsewhere/real/below"}) { // a folder, and a file that is none
+        process p({bin("devserver"), "--port", "0", "--kubeconfig", folder.path(where)});
+        CHECK(p.wait() == 1);
+        CHECK(p.err().find("cannot write " + folder.path(where)) != std::string::npos);
+    }
+}
+
+TEST_CASE("each start of devserver is another cluster: other uids, and versions above all earlier ones",
+          "[devserver]") {
+    std::set<std::string> uids;
+    std::uint64_t newest = 0;
+    for (int start = 0; start < 2; ++start) {
+        server s({"--pods", "30", "--seed", "7"});
+        CHECK(beginning(s) > newest);
+        const auto pods = json::parse(s.curl("GET", "/api/v1/pods"));
+        for (const auto& p : pods.at("items").as_array())
+            uids.insert(std::string(p.at_pointer("/metadata/uid").as_string()));
+        newest = number(pods, "/metadata/resourceVersion");
+    }
+    CHECK(uids.size() == 60);
+}
+
+TEST_CASE("devserver says how far it is with its pods, and a signal ends it in the midst of that", "[devserver]") {
+    for (const int number : {SIGINT, SIGTERM}) {
+        process p({bin("devserver"), "--port", "0", "--pods", "100000000"});
+        CHECK(p.error_holds(" of 100000000 pods\n"));
+        p.signal(number);
+        CHECK(p.wait(std::chrono::seconds(10)) == 128 + number);
+        CHECK(p.out().empty());
+    }
 }
 
 TEST_CASE("devserver preloads as many pods as asked", "[devserver]") {

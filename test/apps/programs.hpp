@@ -26,7 +26,9 @@ inline std::string bin(const std::string& name) {
 class server {
 public:
     explicit server(std::vector<std::string> options = {}) {
-        std::vector<std::string> command{bin("devserver"), "--port", "0", "--kubeconfig", kubeconfig()};
+        std::vector<std::string> command{bin("devserver"), "--kubeconfig", kubeconfig()};
+        if (std::find(options.begin(), options.end(), "--port") == options.end())
+            command.insert(command.end(), {"--port", "0"});
         command.insert(command.end(), options.begin(), options.end());
         process_ = std::make_unique<process>(command);
         const auto first = process_->line();

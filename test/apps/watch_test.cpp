@@ -170,6 +170,49 @@ TEST_CASE("watch survives a stopped server and says so once") {
     CHECK(w.wait() == 0);
 }
 
+TEST_CASE("after a restart of devserver, a watch holds what the new server lists") {
+    // The second server has other pods and passes the versions of the first one's.
+    auto first = std::make_unique<server>(std::vector<std::string>{"--pods", "60"});
+    process w(ctl({"watch", "pods", "-A", "--server", first->url, "-o", "json"}));
+    std::map<std::string, std::string> held; // uids by key
+    const auto take = [&](const std::string& line) {
+        const auto e = json::parse(line);
+        if (is(line, "SYNCED")) return;
+        const std::string key(e.at("key").as_string());
+        if (is(line, "DELETED"))
+            held.erase(key);
+        else
+            held[key] = e.at_pointer("/object/metadata/uid").as_string();
+    };
+    const auto listed = [](const server& s) {
+        std::map<std::string, std::string> all;
+        const auto list = json::parse(s.curl("GET", "/api/v1/pods"));
+        for (const auto& p : list.at("items").as_array()) {
+            const auto& m = p.at("metadata").as_object();
+            all[std::string(m.at("namespace").as_string()) + "/" + std::string(m.at("name").as_string())] =
+                m.at("uid").as_string();
+        }
+        return all;
+    };
+    const auto follows = [&](const server& s) {
+        const auto all = listed(s);
+        return w.line_where(
+            [&](const std::string& line) {
+                take(line);
+                return held == all;
+            },
+            std::chrono::seconds(60));
+    };
+    REQUIRE(follows(*first));
+    const auto port = first->url.substr(first->url.rfind(':') + 1);
+    first->child().signal(SIGTERM);
+    REQUIRE(first->child().wait() == 0);
+    const server second({"--pods", "70", "--seed", "2", "--port", port});
+    CHECK(follows(second));
+    w.signal(SIGINT);
+    CHECK(w.wait() == 0);
+}
+
 TEST_CASE("sync takes each --index as one word, wherever it stands") {
     const server s({"--pods", "3"});
     const std::vector<std::vector<std::string>> ways{
