@@ -96,7 +96,7 @@ std::vector<object> named(const session& s, const collector& all, int& code) {
         if (bad != all.bad.end())
             skip(s, *bad);
         else
-            complain("get " + s.line.resource + key.str() + ": no such key");
+            complain("get " + etcd_key(s.line, key) + ": no such key");
     }
     return found;
 }
@@ -108,10 +108,13 @@ informer::object_key key_of(const command_line& line, const std::string& name) {
     return line.name_space.empty() ? informer::object_key::parse(name) : informer::object_key(line.name_space, name);
 }
 
+std::string etcd_key(const command_line& line, const informer::object_key& key) {
+    return what(line).etcd_key(key);
+}
+
 void skip(const session& s, const informer::bad_object& b) {
     const bool wraps = b.why == informer::errc::not_an_object && s.line.etcd.wrap != "all";
-    complain("skipped " + s.line.resource + b.key.str() + ": " + b.why.what() +
-             (wraps ? " (--wrap all takes it)" : ""));
+    complain("skipped " + s.name_of(b) + ": " + b.why.what() + (wraps ? " (--wrap all takes it)" : ""));
 }
 
 void use_etcd(session& s, informer::failure& f) {
@@ -141,7 +144,7 @@ asio::awaitable<int> run_get_keys(std::shared_ptr<session> s) {
         if (!by_name) std::fprintf(stderr, "No keys found: %s.\n", visible(s->describe()).c_str());
         co_return code;
     }
-    print_objects(*s, items, s->line.names.size() == 1);
+    code = std::max(code, print_objects(*s, items, s->line.names.size() == 1));
     s->out.flush();
     co_return code;
 }

@@ -9,40 +9,43 @@ namespace {
 
 using informer::object;
 
-std::string as_list(const std::vector<object>& items) {
-    // One object at a time: the list as a whole never exists twice.
-    std::string out = "{\n  \"apiVersion\": \"v1\",\n  \"items\": [";
-    for (std::size_t i = 0; i < items.size(); ++i) {
-        out += i ? ",\n" : "\n";
-        std::string text = items[i].value().to_pretty_json(2);
-        std::size_t at = 0;
-        while (at <= text.size()) { // indent by two levels
-            const auto end = std::min(text.find('\n', at), text.size());
-            out += "    " + text.substr(at, end - at);
-            if (end < text.size()) out += '\n';
-            at = end + 1;
-        }
+/// Writes lines: `first` in front of the first one, `others` in front of the others.
+void write_lines(output& out, std::string_view lines, std::string_view first, std::string_view others) {
+    for (bool more = true; more;) {
+        const auto end = lines.find('\n');
+        more = end != std::string_view::npos;
+        out.write(first);
+        out.write(lines.substr(0, end));
+        if (more) out.write("\n");
+        lines.remove_prefix(more ? end + 1 : lines.size());
+        first = others;
     }
-    out += items.empty() ? "],\n" : "\n  ],\n";
-    return out + "  \"kind\": \"List\",\n  \"metadata\": {\n    \"resourceVersion\": \"\"\n  }\n}\n";
 }
 
-std::string as_yaml_list(const std::vector<object>& items) {
-    std::string out = "apiVersion: v1\nitems:";
-    if (items.empty()) out += " []";
-    out += "\n";
+// The lists are written one object at a time: as a whole their texts never exist.
+
+void write_list(output& out, const std::vector<object>& items) {
+    out.write("{\n  \"apiVersion\": \"v1\",\n  \"items\": [");
+    std::string_view separator = "\n";
     for (const auto& o : items) {
-        const std::string text = yaml(o.value());
-        std::size_t at = 0;
-        bool first = true;
-        while (at < text.size()) {
-            const auto end = std::min(text.find('\n', at), text.size());
-            out += (first ? "  - " : "    ") + text.substr(at, end - at) + "\n";
-            first = false;
-            at = end + 1;
-        }
+        out.write(separator);
+        write_lines(out, o.value().to_pretty_json(2), "    ", "    ");
+        if (!out.go_on()) return;
+        separator = ",\n";
     }
-    return out + "kind: List\nmetadata:\n  resourceVersion: \"\"\n";
+    out.write(items.empty() ? "],\n" : "\n  ],\n");
+    out.write("  \"kind\": \"List\",\n  \"metadata\": {\n    \"resourceVersion\": \"\"\n  }\n}\n");
+}
+
+void write_yaml_list(output& out, const std::vector<object>& items) {
+    out.write(items.empty() ? "apiVersion: v1\nitems: []\n" : "apiVersion: v1\nitems:\n");
+    for (const auto& o : items) {
+        std::string text = yaml(o.value());
+        text.pop_back(); // the line break at the end
+        write_lines(out, text, "  - ", "    ");
+        if (!out.put("\n")) return;
+    }
+    out.write("kind: List\nmetadata:\n  resourceVersion: \"\"\n");
 }
 
 /// The columns of the table, for objects and for values in etcd.
@@ -78,32 +81,39 @@ std::vector<std::string> row_of(const session& s, const object& o, bool spaces, 
 
 } // namespace
 
-void print_objects(session& s, const std::vector<object>& items, bool single) {
+int print_objects(session& s, const std::vector<object>& items, bool single) {
     auto& out = s.out;
+    const auto take = [&out](std::string_view part) { return out.put(part); };
     const auto& how = s.line.output;
     if (how == "json") {
         if (single)
             out.line(items.front().value().to_pretty_json(4));
         else
-            out.write(as_list(items));
+            write_list(out, items);
     } else if (how == "yaml") {
         if (single)
             out.write(yaml(items.front().value()));
         else
-            out.write(as_yaml_list(items));
+            write_yaml_list(out, items);
     } else if (how == "jsonpath") {
         std::string why;
         const auto path = json_path::parse(s.line.jsonpath, why);
-        out.write(single ? path->evaluate(items.front()) : path->evaluate(items));
+        const bool good = single ? path->evaluate(items.front(), take, why) : path->evaluate(items, take, why);
+        if (!good) return complain("-o jsonpath: " + why);
     } else if (how == "name") {
-        for (const auto& o : items) out.line(s.name_of(o));
+        for (const auto& o : items)
+            if (!out.put(s.name_of(o) + '\n')) break;
     } else {
         const bool spaces = s.resource.namespaced && (s.etcd ? s.name_space().empty() : s.line.all_namespaces);
         const bool wide = how == "wide";
         table t(header_of(s, spaces, wide), !s.line.no_headers);
-        for (const auto& o : items) t.row(row_of(s, o, spaces, wide));
-        out.write(t.str());
+        for (const auto& o : items) {
+            if (!out.go_on()) return 0;
+            t.row(row_of(s, o, spaces, wide));
+        }
+        t.print(take);
     }
+    return 0;
 }
 
 asio::awaitable<int> run_get(std::shared_ptr<session> s) {
@@ -140,9 +150,7 @@ asio::awaitable<int> run_get(std::shared_ptr<session> s) {
             }
             if (f == informer::condition::cancelled) co_return 0; // a signal, or nobody reads any more
             if (f) co_return complain(f.what());
-            for (const auto& b : page.bad)
-                code = complain("skipped " + (b.key.empty() ? "item " + std::to_string(b.position) : b.key.str()) +
-                                ": " + b.why.what());
+            for (const auto& b : page.bad) code = complain("skipped " + s->name_of(b) + ": " + b.why.what());
             std::move(page.items.begin(), page.items.end(), std::back_inserter(items));
             bar.show(items.size(), 0, "objects");
             if (page.continue_token.empty()) break;
@@ -159,7 +167,7 @@ asio::awaitable<int> run_get(std::shared_ptr<session> s) {
         }
     }
     const bool single = s->line.names.size() == 1;
-    print_objects(*s, items, single);
+    code = std::max(code, print_objects(*s, items, single));
     s->out.flush();
     co_return code;
 }

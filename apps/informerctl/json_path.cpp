@@ -39,6 +39,25 @@ std::optional<std::string_view> quoted_text(std::string_view s) {
     return s.substr(1, s.size() - 2);
 }
 
+/// Reads an index, or a slice "begin:end:stride", of which each part may be absent; moves `i` past it.
+bool read_elements(std::string_view s, std::size_t& i, json_path_step& into) {
+    std::optional<long>* const parts[] = {&into.begin, &into.end, &into.stride};
+    std::size_t colons = 0;
+    for (;;) {
+        long number = 0;
+        const char* const begin = s.data() + i;
+        const auto [end, ec] = std::from_chars(begin, s.data() + s.size(), number);
+        if (ec == std::errc::result_out_of_range) return false;
+        if (ec == std::errc()) *parts[colons] = number;
+        i += static_cast<std::size_t>(end - begin);
+        if (i == s.size() || s[i] != ':' || colons == 2) break;
+        ++colons;
+        ++i;
+    }
+    into.what = colons == 0 ? json_path_step::kind::index : json_path_step::kind::slice;
+    return colons != 0 || into.begin;
+}
+
 } // namespace
 
 bool json_path::parse_path(std::string_view s, std::size_t at, std::vector<step>& into, std::string& why) {
@@ -79,14 +98,11 @@ bool json_path::parse_path(std::string_view s, std::size_t at, std::vector<step>
                 why = at_offset("filters are not supported", at + open);
                 return false;
             } else {
-                st.what = step::kind::index;
-                const char* begin = s.data() + i;
-                const auto [end, ec] = std::from_chars(begin, s.data() + s.size(), st.index);
-                if (ec != std::errc() || end == begin) {
-                    why = at_offset("expected an index, * or a quoted key", at + i);
+                const std::size_t begin = i;
+                if (!read_elements(s, i, st)) {
+                    why = at_offset("expected an index, a slice, * or a quoted key", at + begin);
                     return false;
                 }
-                i += static_cast<std::size_t>(end - begin);
             }
             if (i >= s.size() || s[i] != ']') {
                 why = at_offset("missing ]", at + open);
@@ -172,82 +188,141 @@ std::optional<json_path> json_path::parse(std::string_view text, std::string& wh
 
 namespace {
 
-template <class Step>
-void walk(const value& v, const std::vector<Step>& steps, std::size_t from, std::string& out, bool& first) {
-    if (!v.exists()) return;
+using step = json_path_step;
+
+/// Which elements a step chooses.
+struct range {
+    long begin = 0, end = 0, stride = 1;
+};
+
+/// Finds those of a list of this length, by kubectl's rules: from the end if negative, and never past an end of the
+/// list.
+bool choose(const step& s, long length, range& r, std::string& why) {
+    const auto none = [&](long index) {
+        why = "array index out of bounds: index " + std::to_string(index) + ", length " + std::to_string(length);
+        return false;
+    };
+    const auto from_end = [&](long i) { return i < 0 ? i + length : i; };
+    if (s.what == step::kind::all) {
+        r.end = length;
+        return true;
+    }
+    r.begin = from_end(s.begin.value_or(0));
+    const bool is_slice = s.what == step::kind::slice;
+    if (is_slice) {
+        r.end = from_end(s.end.value_or(length));
+        if (r.begin == r.end) return true; // nothing is chosen, so nothing can be missing
+    }
+    if (r.begin < 0 || r.begin >= length) return none(r.begin);
+    if (!is_slice) {
+        r.end = r.begin + 1;
+        return true;
+    }
+    if (r.end < 0 || r.end > length) return none(r.end - 1);
+    if (r.begin > r.end) {
+        why = "starting index " + std::to_string(r.begin) + " is greater than ending index " + std::to_string(r.end);
+        return false;
+    }
+    r.stride = s.stride.value_or(1);
+    if (r.stride <= 0) why = "step must be > 0";
+    return r.stride > 0;
+}
+
+/// Calls `f` with the numbers of the elements that a step chooses, until it returns false. False also for a step that
+/// chooses what is not there.
+template <class F>
+bool each(const step& s, std::size_t length, std::string& why, F f) {
+    range r;
+    if (!choose(s, static_cast<long>(length), r, why)) return false;
+    for (long i = r.begin; i < r.end; i = r.stride < r.end - i ? i + r.stride : r.end)
+        if (!f(static_cast<std::size_t>(i))) return false;
+    return true;
+}
+
+/// The results of one path, on the way out.
+struct results {
+    std::string text;
+    bool first = true;
+};
+
+bool walk(const value& v, const std::vector<step>& steps, std::size_t from, results& out, std::string& why) {
+    if (!v.exists()) return true;
     if (from == steps.size()) {
-        if (!first) out += ' ';
-        first = false;
-        out += print(v);
-        return;
+        if (!out.first) out.text += ' ';
+        out.first = false;
+        out.text += print(v);
+        return true;
     }
     const auto& s = steps[from];
-    using kind = decltype(s.what);
-    if (s.what == kind::field) {
-        walk(v[s.name], steps, from + 1, out, first);
-    } else if (s.what == kind::index) {
-        const long size = v.is_array() ? static_cast<long>(v.size()) : 0;
-        const long i = s.index < 0 ? size + s.index : s.index;
-        if (i >= 0 && i < size) walk(v[static_cast<std::size_t>(i)], steps, from + 1, out, first);
-    } else if (v.is_array()) {
-        for (const value e : v) walk(e, steps, from + 1, out, first);
-    } else if (v.is_object()) {
-        for (const auto m : v.members()) walk(m.value, steps, from + 1, out, first);
+    if (s.what == step::kind::field) return walk(v[s.name], steps, from + 1, out, why);
+    if (v.is_array())
+        return each(s, v.size(), why, [&](std::size_t i) { return walk(v[i], steps, from + 1, out, why); });
+    if (s.what == step::kind::all && v.is_object()) {
+        for (const auto m : v.members())
+            if (!walk(m.value, steps, from + 1, out, why)) return false;
     }
+    return true;
 }
 
 } // namespace
 
-std::string json_path::evaluate(const informer::object& o) const {
-    std::string out;
+bool json_path::evaluate(const informer::object& o, const taker& to, std::string& why) const {
     for (const auto& p : pieces_) {
-        bool first = true;
-        if (p.is_path)
-            walk(o.value(), p.steps, 0, out, first);
-        else
-            out += p.literal;
+        results out;
+        if (p.is_path && !walk(o.value(), p.steps, 0, out, why)) return false;
+        if (!to(p.is_path ? out.text : p.literal)) break;
     }
-    return out;
+    return true;
 }
 
-std::string json_path::evaluate(const std::vector<informer::object>& items) const {
-    std::string out;
+bool json_path::evaluate(const std::vector<informer::object>& items, const taker& to, std::string& why) const {
+    std::string text;
+    const auto hand_over = [&] {
+        const bool more = to(text);
+        text.clear();
+        return more;
+    };
+    const auto add_items = [&] {
+        text += '[';
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            if (i != 0) text += ',';
+            items[i].value().to_json(text);
+            if (!hand_over()) return false;
+        }
+        text += ']';
+        return true;
+    };
     for (const auto& p : pieces_) {
-        if (!p.is_path) {
-            out += p.literal;
-            continue;
-        }
         const auto& s = p.steps;
-        bool first = true;
-        const auto add_items = [&] {
-            out += '[';
-            for (std::size_t i = 0; i < items.size(); ++i) {
-                if (i != 0) out += ',';
-                items[i].value().to_json(out);
-            }
-            out += ']';
+        const auto is = [&s](std::string_view member) {
+            return s.size() == 1 && s[0].what == step::kind::field && s[0].name == member;
         };
-        if (s.empty()) {
-            out += "{\"apiVersion\":\"v1\",\"items\":";
-            add_items();
-            out += ",\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"\"}}";
-            continue;
+        bool more = true;
+        if (!p.is_path) {
+            text += p.literal;
+        } else if (s.empty()) {
+            text += "{\"apiVersion\":\"v1\",\"items\":";
+            more = add_items();
+            text += ",\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"\"}}";
+        } else if (is("kind")) {
+            text += "List";
+        } else if (is("apiVersion")) {
+            text += "v1";
+        } else if (is("items")) {
+            more = add_items();
+        } else if (s.size() > 1 && s[0].what == step::kind::field && s[0].name == "items" &&
+                   s[1].what != step::kind::field) {
+            results out;
+            more = each(s[1], items.size(), why, [&](std::size_t i) {
+                const bool good = walk(items[i].value(), s, 2, out, why);
+                text.swap(out.text);
+                return good && hand_over();
+            });
         }
-        if (s.size() < 2 || s[0].what != step::kind::field || s[0].name != "items") {
-            if (s.size() == 1 && s[0].what == step::kind::field && s[0].name == "kind") out += "List";
-            if (s.size() == 1 && s[0].what == step::kind::field && s[0].name == "apiVersion") out += "v1";
-            if (s.size() == 1 && s[0].what == step::kind::field && s[0].name == "items") add_items();
-            continue;
-        }
-        if (s[1].what == step::kind::all) {
-            for (const auto& o : items) walk(o.value(), s, 2, out, first);
-        } else if (s[1].what == step::kind::index) {
-            const long size = static_cast<long>(items.size());
-            const long i = s[1].index < 0 ? size + s[1].index : s[1].index;
-            if (i >= 0 && i < size) walk(items[static_cast<std::size_t>(i)].value(), s, 2, out, first);
-        }
+        if (!why.empty()) return false;
+        if (!more || !hand_over()) break;
     }
-    return out;
+    return true;
 }
 
 } // namespace informerctl

@@ -45,6 +45,11 @@ std::string session::name_of(const informer::object& o) const {
     return etcd ? visible(line.resource + o.key().str()) : resource_name(resource, o);
 }
 
+std::string session::name_of(const informer::bad_object& b) const {
+    if (etcd) return etcd_key(line, b.key);
+    return b.key.empty() ? "item " + std::to_string(b.position) : b.key.str();
+}
+
 informer::informer_options session::informer_options() const {
     informer::decode_options decode;
     decode.keep_managed_fields(line.keep_managed_fields);

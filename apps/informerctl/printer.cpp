@@ -307,22 +307,23 @@ void table::row(std::vector<std::string> cells) {
     rows_.push_back(std::move(cells));
 }
 
-std::string table::str() const {
+void table::print(const std::function<bool(std::string_view)>& to) const {
     std::vector<std::size_t> widths;
     for (const auto& r : rows_) {
         widths.resize(std::max(widths.size(), r.size()));
         for (std::size_t i = 0; i < r.size(); ++i) widths[i] = std::max(widths[i], width(r[i]));
     }
-    std::string out;
+    std::string line;
     for (const auto& r : rows_) {
+        line.clear();
         for (std::size_t i = 0; i < r.size(); ++i) {
-            out += r[i];
-            if (i + 1 < r.size()) out.append(widths[i] - width(r[i]) + 3, ' ');
+            line += r[i];
+            if (i + 1 < r.size()) line.append(widths[i] - width(r[i]) + 3, ' ');
         }
-        while (!out.empty() && out.back() == ' ') out.pop_back();
-        out += '\n';
+        while (!line.empty() && line.back() == ' ') line.pop_back();
+        line += '\n';
+        if (!to(line)) return;
     }
-    return out;
 }
 
 } // namespace informerctl

@@ -6,6 +6,7 @@
 #include <informer/object/object.hpp>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +35,8 @@ class table {
 public:
     explicit table(std::vector<std::string> header, bool show_header = true);
     void row(std::vector<std::string> cells);
-    std::string str() const;
+    /// Hands over one line after the other, until `to` wants no more.
+    void print(const std::function<bool(std::string_view)>& to) const;
 
 private:
     std::vector<std::vector<std::string>> rows_;

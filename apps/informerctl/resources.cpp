@@ -3,6 +3,8 @@
 
 #include <boost/json.hpp>
 
+#include <set>
+
 namespace informerctl {
 namespace {
 
@@ -36,7 +38,9 @@ asio::awaitable<int> run_resources(std::shared_ptr<session> s) {
             s->out.line(boost::json::serialize(o));
         }
     } else if (how == "name") {
-        for (const auto& r : all.resources) s->out.line(r.group_resource());
+        std::set<std::string> told; // a resource of several versions is one
+        for (const auto& r : all.resources)
+            if (told.insert(r.group_resource()).second) s->out.line(r.group_resource());
     } else {
         std::vector<std::string> header{"NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"};
         if (how == "wide") header.insert(header.end(), {"VERBS", "CATEGORIES"});
@@ -47,7 +51,7 @@ asio::awaitable<int> run_resources(std::shared_ptr<session> s) {
             if (how == "wide") row.insert(row.end(), {join(r.verbs), join(r.categories)});
             t.row(std::move(row));
         }
-        s->out.write(t.str());
+        t.print([&](std::string_view line) { return s->out.put(line); });
     }
     s->out.flush();
     co_return all.problems.empty() ? 0 : 1;

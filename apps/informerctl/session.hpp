@@ -40,6 +40,8 @@ struct session {
     std::string field_selector() const; ///< with metadata.name=NAME when a name was given
     /// The name as other programs take it: "pod/nginx", or the key in etcd.
     std::string name_of(const informer::object& o) const;
+    /// For messages: the key, in etcd that of etcd, or "item 7" of a list.
+    std::string name_of(const informer::bad_object& b) const;
     /// The options that the user asked for, for the informer of `watch` and `sync`.
     informer::informer_options informer_options() const;
 };
@@ -50,6 +52,8 @@ asio::awaitable<void> find_resource(std::shared_ptr<session> s);
 asio::awaitable<std::shared_ptr<informer::list_watch>> find_source(std::shared_ptr<session> s);
 /// Sets the session up for the etcd of its line.
 void use_etcd(session& s, informer::failure& f);
+/// The key in etcd of an object or of a bad one.
+std::string etcd_key(const command_line& line, const informer::object_key& key);
 /// The object key that `name` stands for among keys in etcd: a name in the namespace asked for, or "namespace/name".
 informer::object_key key_of(const command_line& line, const std::string& name);
 
@@ -61,8 +65,8 @@ asio::awaitable<int> run_resources(std::shared_ptr<session> s);
 
 /// Reports, by its name, a key in etcd whose value is left out.
 void skip(const session& s, const informer::bad_object& b);
-/// What `get` prints. `single`: one object was asked for by its name.
-void print_objects(session& s, const std::vector<informer::object>& items, bool single);
+/// What `get` prints. `single`: one object was asked for by its name. Returns the exit code.
+int print_objects(session& s, const std::vector<informer::object>& items, bool single);
 
 /// Writes one line to stderr; returns 1.
 int complain(const std::string& what);

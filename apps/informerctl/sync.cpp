@@ -40,9 +40,7 @@ void print_phase(session& s, const char* phase, const process_figures& before, c
         s.out.line("  memory  " + number(now.rss_mb, 1) + " MB resident, " + number(now.peak_rss_mb, 1) +
                    " MB at its peak");
         s.out.line("  pool    " + number(pool_mb, 2) + " MB, " + number(per_object, 0) + " bytes per object");
-        for (const auto& b : status.quarantine)
-            s.out.line("  bad     " + visible((b.key.empty() ? "item " + std::to_string(b.position) : b.key.str()) +
-                                              ": " + b.why.what()));
+        for (const auto& b : status.quarantine) s.out.line("  bad     " + visible(s.name_of(b) + ": " + b.why.what()));
     }
     s.out.flush();
 }

@@ -17,6 +17,8 @@
 namespace informerctl {
 namespace {
 
+constexpr std::size_t enough = std::size_t(64) << 10; // for a write
+
 volatile std::sig_atomic_t got_signal = 0;
 int self_pipe[2] = {-1, -1};
 
@@ -67,7 +69,7 @@ int reader_gone_descriptor() noexcept {
 }
 
 output::output() {
-    buffer_.reserve(std::size_t(64) << 10);
+    buffer_.reserve(enough);
 }
 
 bool output::flush() {
@@ -100,6 +102,11 @@ bool output::flush() {
     }
     buffer_.clear();
     return !closed_;
+}
+
+bool output::go_on() {
+    if (buffer_.size() >= enough) flush();
+    return !closed_ && signalled() == 0;
 }
 
 std::string visible(std::string_view text) {

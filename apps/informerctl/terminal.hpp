@@ -20,6 +20,13 @@ public:
     }
     /// Hands everything to the kernel. False when nothing more can be written: the reader is gone, the disk is full.
     bool flush();
+    /// For long output, part by part: hands the buffer over when it is full. False if the rest is not wanted: nothing
+    /// more can be written, or a signal came.
+    bool put(std::string_view s) {
+        buffer_ += s;
+        return go_on();
+    }
+    bool go_on(); ///< the same, for what was written already
     bool closed() const noexcept { return closed_; }
     /// errno of a write that failed for another reason than that the reader of stdout is gone; 0: none did.
     int error() const noexcept { return error_; }

@@ -29,18 +29,22 @@ public:
         if (s.line.output == "jsonpath") path_ = json_path::parse(s.line.jsonpath, why);
     }
 
-    void print(const event& e, std::string& out) const {
+    /// False, with the reason, for an event that cannot be printed.
+    bool print(const event& e, std::string& out, std::string& why) const {
         const auto& how = session_.line.output;
-        if (how == "json") return json(e, out);
-        if (e.kind == event_kind::synced) return; // sync marks are for programs
+        if (how == "json") {
+            json(e, out);
+            return true;
+        }
+        if (e.kind == event_kind::synced) return true; // sync marks are for programs
+        if (path_) return by_path(e, out, why);
         if (how == "name")
             out += session_.name_of(e.current) + "\n";
         else if (how == "yaml")
             out += "---\n" + yaml(e.current.value());
-        else if (path_)
-            out += path_->evaluate(e.current) + "\n";
         else
             line(e, out);
+        return true;
     }
 
 private:
@@ -62,6 +66,19 @@ private:
         out += ",\"object\":";
         e.current.value().to_json(out);
         out += "}\n";
+    }
+
+    bool by_path(const event& e, std::string& out, std::string& why) const {
+        const auto take = [&out](std::string_view part) {
+            out += part;
+            return true;
+        };
+        if (path_->evaluate(e.current, take, why)) {
+            out += '\n';
+            return true;
+        }
+        why = "-o jsonpath: " + e.key().str() + ": " + why;
+        return false;
     }
 
     void line(const event& e, std::string& out) const {
@@ -141,7 +158,7 @@ asio::awaitable<int> run_watch(std::shared_ptr<session> s) {
 
     progress bar("listing " + what);
     const event_printer printer(*s);
-    std::string text;
+    std::string text, unprintable;
     for (;;) {
         auto batch = co_await events.next_batch(256);
         if (batch.empty()) break;
@@ -151,16 +168,17 @@ asio::awaitable<int> run_watch(std::shared_ptr<session> s) {
                 bar.clear();
             }
             text.clear();
-            printer.print(e, text);
+            if (!printer.print(e, text, unprintable)) break; // as in kubectl, it ends the watch
             s->out.write(text);
             if (s->out.buffered() > (std::size_t(64) << 10) && !s->out.flush()) break;
         }
-        if (!s->out.flush()) break;
+        if (!s->out.flush() || !unprintable.empty()) break;
     }
     bar.clear();
     watched->stop();
     co_await group.join();
     if (report->before_sync.why() && !s->out.closed()) co_return complain(report->before_sync.why().what());
+    if (!unprintable.empty() && !s->out.closed()) co_return complain(unprintable);
     co_return 0;
 }
 

@@ -159,6 +159,30 @@ TEST_CASE("get on etcd names the keys whose values it leaves out, and says which
     CHECK(w.error_holds("(--wrap all takes it)\n"));
 }
 
+TEST_CASE("keys of etcd that are no objects are named as they are in etcd") {
+    const gateway g([](const server_request&) {
+        return reply(etcd_test::range(9, {pair("/s", "root", 2, 2), pair("/s/", "{}", 3, 3),
+                                          pair("/s/n/half", "{", 4, 4), pair("/s/\xff", "{}", 5, 5)}));
+    });
+    const auto names = [&](const words& arguments, const std::string& prefix, words keys) {
+        words command{"get", prefix, "--endpoints", g.url};
+        command.insert(command.end(), arguments.begin(), arguments.end());
+        const auto r = run(command);
+        INFO(r.err);
+        CHECK(r.code == 1);
+        CHECK(lines(r.err) == keys.size() + (r.out.empty() ? 1 : 0)); // "No keys found"
+        for (const auto& key : keys) CHECK(r.err.find("skipped " + key + ": list ") != std::string::npos);
+        for (const auto& key : keys) CHECK(r.err.find(": decode " + key + ": ") != std::string::npos);
+        command[0] = "sync";
+        const auto synced = run(command);
+        CHECK(lines(synced.out) == 4 + keys.size());
+        for (const auto& key : keys) CHECK(synced.out.find("  bad     " + key + ": ") != std::string::npos);
+    };
+    names({}, "/s", {"/s", "/s/n/half", "/s/%ff"});         // "/s/" is the key named "/" there
+    names({}, "/s/", {"/s", "/s/", "/s/n/half", "/s/%ff"}); // "/s" is not below the prefix
+    names({"-A"}, "/s/", {"/s", "/s/", "/s/n/half", "/s/%ff"});
+}
+
 TEST_CASE("watch on etcd prints the keys, then every change") {
     const gateway g(services);
     process w(ctl({"watch", "/s/", "-A", "--diff", "--endpoints", g.url}));

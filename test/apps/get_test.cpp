@@ -1,7 +1,11 @@
 #include "plain_server.hpp"
 #include "programs.hpp"
 
+#include "support/sanitizer.hpp"
+
 #include <algorithm>
+#include <fstream>
+#include <map>
 #include <sstream>
 
 using namespace programs;
@@ -71,6 +75,150 @@ TEST_CASE("get prints what is asked for in every form") {
     for (const std::string odd : {".Inf", "+.inf", "-.INF", ".NAN", "---", "... a"}) {
         s.change("a", odd);
         CHECK(get({"cm", "a", "-o", "yaml"}).find("value: \"" + odd + "\"\n") != std::string::npos);
+    }
+}
+
+TEST_CASE("indexes and slices in jsonpath are those of kubectl; what a list does not have is an error") {
+    const server s;
+    for (const std::string name : {"a", "b", "c", "d", "e"}) s.make(name, name);
+    const auto k = "--kubeconfig=" + s.kubeconfig();
+    s.curl("POST", "/api/v1/namespaces/default/pods",
+           R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"x"},{"name":"y"},{"name":"z"}],"volumes":[]}})");
+    const auto list = [&](const std::string& where) {
+        return run({"get", k, "cm", "-o", "jsonpath={.items" + where + ".metadata.name}"});
+    };
+    const auto pod = [&](const std::string& path) { return run({"get", k, "pod", "p", "-o", "jsonpath=" + path}); };
+    const auto good = [](const result& r, const std::string& expected) {
+        INFO(r.err);
+        CHECK(r.code == 0);
+        CHECK(r.out == expected);
+    };
+    good(list("[0]"), "a");
+    good(list("[-1]"), "e");
+    good(list("[0:2]"), "a b");
+    good(list("[-1:]"), "e");
+    good(list("[:]"), "a b c d e");
+    good(list("[:-3]"), "a b");
+    good(list("[-3:-1]"), "c d");
+    good(list("[::2]"), "a c e");
+    good(list("[1:4:9223372036854775807]"), "b");
+    good(list("[2:2]"), "");
+    good(list("[9:9]"), "");
+    good(pod("{.spec.containers[0].name},{.spec.containers[-2:].name}"), "x,y z");
+    good(pod("{.spec.volumes[:]}{.spec.volumes[0:0]}{.spec.volumes[*]}"), "");
+    good(pod("{.spec.nope[0]}{.nope[1:2]}"), ""); // missing keys give nothing
+
+    const auto bad = [](const result& r, const std::string& why) {
+        CHECK(r.code == 1);
+        CHECK(r.err == "informerctl: -o jsonpath: " + why + "\n");
+    };
+    bad(list("[5]"), "array index out of bounds: index 5, length 5");
+    bad(list("[-6]"), "array index out of bounds: index -1, length 5");
+    bad(list("[0:6]"), "array index out of bounds: index 5, length 5");
+    bad(list("[3:1]"), "starting index 3 is greater than ending index 1");
+    bad(list("[0:2:0]"), "step must be > 0");
+    bad(pod("{.spec.volumes[0]}"), "array index out of bounds: index 0, length 0");
+    bad(pod("{.spec.volumes[-1:].name}"), "array index out of bounds: index -1, length 0");
+    bad(run({"get", k, "secrets", "-o", "jsonpath={.items[0].metadata.name}"}),
+        "array index out of bounds: index 0, length 0");
+    bad(run({"get", k, "pods", "-o", "jsonpath={.items[*].spec.containers[3].name}"}),
+        "array index out of bounds: index 3, length 3");
+
+    process w(ctl({"watch", "cm", k, "-o", "jsonpath={.metadata.name}{.metadata.finalizers[0]}"}));
+    CHECK(w.line() == "a");
+    s.curl("PATCH", "/api/v1/namespaces/default/configmaps/c", R"({"metadata":{"finalizers":["x.org/f"]}})",
+           "application/merge-patch+json");
+    CHECK(w.line_where([](const std::string& l) { return l == "cx.org/f"; }));
+    process volumes(ctl({"watch", "pods", k, "-o", "jsonpath={.spec.volumes[0]}"}));
+    CHECK(volumes.wait() == 1);
+    CHECK(volumes.err() == "informerctl: -o jsonpath: default/p: array index out of bounds: index 0, length 0\n");
+}
+
+TEST_CASE("get -o json and -o yaml print a list as one document, byte for byte") {
+    const server s;
+    s.make("a", "1");
+    s.make("b", "two\\nlines");
+    const auto k = "--kubeconfig=" + s.kubeconfig();
+    const auto get = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), {"get", k});
+        return run(more).out;
+    };
+    const auto behind = [](const std::string& text, const std::string& first, const std::string& others) {
+        std::string out = first;
+        for (const char c : text.substr(0, text.size() - 1)) c == '\n' ? out += '\n' + others : out += c;
+        return out;
+    };
+    std::string as_json = "{\n  \"apiVersion\": \"v1\",\n  \"items\": [\n", as_yaml = "apiVersion: v1\nitems:\n";
+    for (const std::string name : {"a", "b"}) {
+        std::string alone = get({"cm", name, "-o", "json"}); // indented by four blanks
+        for (std::size_t at = 0, n = 0; at != std::string::npos; at = alone.find('\n', at + 1)) {
+            const auto from = at == 0 ? 0 : at + 1;
+            n = alone.find_first_not_of(' ', from);
+            if (n != std::string::npos) alone.erase(from, (n - from) / 2);
+        }
+        as_json += behind(alone, "    ", "    ") + (name == "a" ? ",\n" : "\n");
+        as_yaml += behind(get({"cm", name, "-o", "yaml"}), "  - ", "    ") + '\n';
+    }
+    const std::string json_end = "\"kind\": \"List\",\n  \"metadata\": {\n    \"resourceVersion\": \"\"\n  }\n}\n";
+    const std::string yaml_end = "kind: List\nmetadata:\n  resourceVersion: \"\"\n";
+    CHECK(get({"cm", "-o", "json"}) == as_json + "  ],\n  " + json_end);
+    CHECK(get({"cm", "-o", "yaml"}) == as_yaml + yaml_end);
+    CHECK(get({"secrets", "-o", "json"}) == "{\n  \"apiVersion\": \"v1\",\n  \"items\": [],\n  " + json_end);
+    CHECK(get({"secrets", "-o", "yaml"}) == "apiVersion: v1\nitems: []\n" + yaml_end);
+}
+
+TEST_CASE("get prints a long list as it goes: it does not hold the text, and a signal or a closed pipe ends it") {
+    const server s({"--pods", "2000"});
+    const auto list = [&](const std::string& how) { return ctl({"get", "pods", "-A", "--server", s.url, "-o", how}); };
+    const auto peak_of = [](pid_t pid) { // in bytes
+        std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+        const std::string name = "VmHWM:";
+        for (std::string line; std::getline(file, line);)
+            if (line.starts_with(name)) return std::stoull(line.substr(name.size())) * 1024;
+        return 0ULL;
+    };
+    for (const std::string how : {"json", "yaml", "jsonpath={'\\n'}{.items}"}) {
+        INFO(how);
+        process whole(list(how));
+        REQUIRE(whole.line()); // the list is complete now, and most of its text waits for us to read on
+        const auto peak = peak_of(whole.pid());
+        REQUIRE(peak > 0);
+        CHECK(whole.wait() == 0);
+        const auto size = whole.out().size();
+        CHECK(size > 10'000'000);
+        if (!informer::testing::sanitized) CHECK(peak < 40'000'000);
+
+        process stopped(list(how));
+        REQUIRE(stopped.line());
+        stopped.signal(SIGINT);
+        CHECK(stopped.wait() == 128 + SIGINT); // reads what still comes
+        CHECK(stopped.out().size() < size / 4);
+        CHECK(stopped.err().empty());
+
+        process left(list(how));
+        REQUIRE(left.line());
+        left.close_out();
+        CHECK(left.wait() == 0);
+        CHECK(left.err().empty());
+    }
+}
+
+TEST_CASE("resources -o name prints each resource once, whatever versions it has") {
+    const server s;
+    s.curl("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+           R"({"metadata":{"name":"bars.example.org"},"spec":{"group":"example.org","scope":"Namespaced",
+               "names":{"plural":"bars","singular":"bar","kind":"Bar","listKind":"BarList"},
+               "versions":[{"name":"v1","served":true,"storage":true},{"name":"v1beta1","served":true,"storage":false}]}})");
+    const auto r = run({"resources", "--server", s.url, "-o", "name"});
+    CHECK(r.code == 0);
+    std::istringstream names(r.out);
+    std::map<std::string, int> times;
+    for (std::string name; std::getline(names, name);) ++times[name];
+    CHECK(times["bars.example.org"] == 1);
+    CHECK(times["pods"] == 1);
+    for (const auto& [name, n] : times) {
+        INFO(name);
+        CHECK(n == 1);
     }
 }
 
