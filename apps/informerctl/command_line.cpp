@@ -1,11 +1,10 @@
 #include "command_line.hpp"
 
+#include "common/parse.hpp"
 #include "json_path.hpp"
 
 #include <informer/object/selector.hpp>
 #include <informer/version.hpp>
-
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -15,6 +14,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
+#include <string_view>
 #include <system_error>
 
 namespace informerctl {
@@ -102,6 +103,15 @@ std::string environment(const char* name) {
     return value ? value : "";
 }
 
+/// What etcdctl takes for true and false: strconv.ParseBool of Go.
+std::optional<bool> go_bool(std::string_view text) {
+    for (const std::string_view yes : {"1", "t", "T", "TRUE", "true", "True"})
+        if (text == yes) return true;
+    for (const std::string_view no : {"0", "f", "F", "FALSE", "false", "False"})
+        if (text == no) return false;
+    return std::nullopt;
+}
+
 /// Takes what the command line leaves open about etcd from the environment. Returns "", or what is wrong.
 std::string complete(command_line& c, const etcd_words& words) {
     etcd_line& e = c.etcd;
@@ -115,7 +125,11 @@ std::string complete(command_line& c, const etcd_words& words) {
     unless_given(e.cert, "ETCDCTL_CERT");
     unless_given(e.key, "ETCDCTL_KEY");
     if (e.cert.empty() != e.key.empty()) return "--cert and --key go together";
-    if (!c.insecure) c.insecure = environment("ETCDCTL_INSECURE_SKIP_TLS_VERIFY") == "true";
+    if (const auto said = environment("ETCDCTL_INSECURE_SKIP_TLS_VERIFY"); !c.insecure && !said.empty()) {
+        const auto skip = go_bool(said);
+        if (!skip) return "$ETCDCTL_INSECURE_SKIP_TLS_VERIFY: " + said + " is neither true nor false";
+        c.insecure = *skip;
+    }
     e.user = words.user;
     e.password = words.password;
     unless_given(e.user, "ETCDCTL_USER");
@@ -255,8 +269,7 @@ int parse_command_line(int argc, char** argv, command_line& into) {
     sync->add_option("RESOURCE", into.resource, "Resource, or the prefix of keys")->required();
     sync->add_option("--index", indexes, "Index NAME=POINTER, as node=/spec/nodeName (repeatable)")
         ->allow_extra_args(false); // the next word is not another index
-    sync->add_option("--updates", into.updates, "Then wait for N updates and print again")
-        ->check(CLI::NonNegativeNumber);
+    sync->add_option("--updates", into.updates, "Then wait for N updates and print again")->check(common::count());
     sync->add_flag("--json", into.json, "One JSON line per phase");
     sync->add_flag("!--no-watch-list", into.watch_list, "List and watch instead of watch-list");
     add_scope(*sync, into);

@@ -170,13 +170,14 @@ process_figures measure_process() {
     getrusage(RUSAGE_SELF, &u);
     p.user_s = seconds(u.ru_utime);
     p.sys_s = seconds(u.ru_stime);
-    p.peak_rss_mb = static_cast<double>(u.ru_maxrss) * 1024 / 1e6;
     if (FILE* f = std::fopen("/proc/self/statm", "r")) {
         unsigned long long size = 0, resident = 0;
         if (std::fscanf(f, "%llu %llu", &size, &resident) == 2)
             p.rss_mb = static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
         std::fclose(f);
     }
+    // The kernel counts the peak less exactly, and notes it only now and then.
+    p.peak_rss_mb = std::max(static_cast<double>(u.ru_maxrss) * 1024 / 1e6, p.rss_mb);
     return p;
 }
 

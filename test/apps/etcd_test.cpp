@@ -243,6 +243,14 @@ TEST_CASE("etcd is found in the same ways as by etcdctl") {
     named(run(with({"--endpoints", nobody + "," + bare})));
     named(run(with({"--etcd"}), {"ETCDCTL_ENDPOINTS=" + g.url}));
     named(run(with({"--endpoints=" + g.url}), {"ETCDCTL_ENDPOINTS=" + nobody}));
+    // Like etcdctl, by Go's rules: without a scheme it means https, which the gateway does not speak.
+    for (const std::string yes : {"1", "t", "T", "TRUE", "true", "True"})
+        fails(run(with({"--endpoints", bare}), {"ETCDCTL_INSECURE_SKIP_TLS_VERIFY=" + yes}), 1, "TLS");
+    for (const std::string no : {"0", "f", "F", "FALSE", "false", "False", ""})
+        named(run(with({"--endpoints", bare}), {"ETCDCTL_INSECURE_SKIP_TLS_VERIFY=" + no}));
+    for (const std::string odd : {"yes", "tRUE", "2"})
+        fails(run(with({"--endpoints", bare}), {"ETCDCTL_INSECURE_SKIP_TLS_VERIFY=" + odd}), 2,
+              "$ETCDCTL_INSECURE_SKIP_TLS_VERIFY: " + odd + " is neither true nor false");
     // The environment alone does not turn a resource of Kubernetes into a prefix.
     fails(run({"get", "pods", "--server", nobody}, {"ETCDCTL_ENDPOINTS=" + g.url}), 1, "discover");
 }

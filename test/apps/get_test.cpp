@@ -345,9 +345,13 @@ TEST_CASE("errors are one clear line and exit code 1, wrong usage 2") {
     fails(run({"get", k, "cm", "-o", "jsonpath={.a"}), 2, "missing }");
     fails(run({"get", k, "cm", "-o", "jsonpath={'a'x}"}), 2, "behind a text in quotes");
     fails(run({"get", k, "cm", "-o", "jsonpath={range .items}"}), 2, "range is not supported");
+    for (const std::string odd : {"x", "", "-", "99999999999999999999", "1,2"})
+        fails(run({"get", k, "cm", "-o", "jsonpath={.a[" + odd + "]}"}), 2, "at offset");
     fails(run({"frobnicate"}), 2, "");
     fails(run({"sync", k, "pods", "--index", "nonsense"}), 2, "--index");
-    fails(run({"sync", k, "pods", "--updates", "-1"}), 2, "--updates");
+    for (const std::string odd : {"-1", "1.5", "nan", "x"})
+        fails(run({"sync", k, "pods", "--updates", odd}), 2,
+              "--updates: " + odd + " is not a whole number from 0 on (");
     CHECK(run({"--help"}).code == 0);
 }
 

@@ -254,4 +254,9 @@ TEST_CASE("sync --json prints what it cost, and again after updates") {
     CHECK(events.at("phase").as_string() == "events");
     CHECK(events.at("events").to_number<int>() >= 3);
     CHECK(p.wait() == 0);
+    // A child of a small process: the kernel passes the peak of ours on to our own children.
+    process small({"/bin/sh", "-c", "\"$0\" sync ns --server \"$1\" --json; exit $?", bin("informerctl"), s.url});
+    REQUIRE(small.wait() == 0);
+    const auto few = json::parse(small.out());
+    CHECK(few.at("peak_rss_mb").to_number<double>() >= few.at("rss_mb").to_number<double>());
 }

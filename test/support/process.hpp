@@ -45,9 +45,9 @@ public:
         };
         for (char** e = environ; *e; ++e) set(*e);
         for (const char* name :
-             {"KUBECONFIG", "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY",
-              "ETCDCTL_ENDPOINTS", "ETCDCTL_USER", "ETCDCTL_PASSWORD", "ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY"})
+             {"KUBECONFIG", "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
             variables.erase(name);
+        std::erase_if(variables, [](const auto& v) { return v.first.starts_with("ETCDCTL_"); });
         set("HOME=/nonexistent"); // no ambient ~/.kube/config
         for (auto& e : environment) set(std::move(e));
         for (auto& v : variables) envp.push_back(v.second.data());
