@@ -7,6 +7,8 @@
 #include <boost/json/serialize.hpp>
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <optional>
 
 namespace informer::testing::detail {
@@ -194,6 +196,54 @@ json::object without_identity(const json::object& o) {
     return out;
 }
 
+void merge_value(json::value& live, const json::value& wanted, const place& at);
+
+/// Merges keyed items into `live`. They take the order of `wanted`; an item that is in `live` only keeps its place
+/// relative to the next common item. This is the order of structured-merge-diff, which the real server uses.
+void merge_items(json::array& live, const json::array& wanted, const list_rule& rule, const place& at) {
+    using positions = std::map<std::string, std::size_t, std::less<>>;
+    constexpr auto none = std::numeric_limits<std::size_t>::max();
+    const auto positions_in = [&rule](const json::array& items) {
+        positions p;
+        for (std::size_t i = 0; i < items.size(); ++i) p.emplace(*element_of(items[i], rule), i);
+        return p;
+    };
+    const auto partners = [none](const positions& of, const positions& in) { // the same item in the other list
+        std::vector<std::size_t> out(of.size(), none);
+        for (const auto& [element, i] : of) {
+            if (const auto it = in.find(element); it != in.end()) out[i] = it->second;
+        }
+        return out;
+    };
+    const auto in_live = positions_in(live), in_wanted = positions_in(wanted);
+    const auto wanted_of = partners(in_live, in_wanted), live_of = partners(in_wanted, in_live);
+    json::array out;
+    std::size_t l = 0, next = 0; // `next`: the first common item of `wanted` that is still to come
+    for (std::size_t w = 0; w < wanted.size(); ++w) {
+        next = std::max(next, w);
+        while (next < wanted.size() && live_of[next] == none) ++next;
+        for (; l < live.size() && (wanted_of[l] == none || wanted_of[l] != next); ++l) {
+            if (wanted_of[l] == none) {
+                out.push_back(std::move(live[l]));
+            } else if (next == wanted.size()) { // all common items are placed: one is passed over for each new item
+                ++l;
+                break;
+            }
+        }
+        if (live_of[w] == none) {
+            out.push_back(wanted[w]);
+            continue;
+        }
+        out.push_back(std::move(live[live_of[w]]));
+        merge_value(out.back(), wanted[w], at.item());
+        if (l == live_of[w]) ++l;
+    }
+    for (; l < live.size(); ++l) {
+        if (wanted_of[l] == none) out.push_back(std::move(live[l]));
+    }
+    live = std::move(out);
+}
+
 void merge_value(json::value& live, const json::value& wanted, const place& at) {
     if (live.is_object() && wanted.is_object() && !at.atomic_map()) {
         auto& into = live.get_object();
@@ -208,13 +258,7 @@ void merge_value(json::value& live, const json::value& wanted, const place& at) 
     }
     if (live.is_array() && wanted.is_array()) {
         if (const auto* rule = merging_rule(live.get_array(), wanted.get_array(), at)) {
-            for (const auto& v : wanted.get_array()) {
-                const auto old = find_item(live.get_array(), *element_of(v, *rule), *rule);
-                if (old == live.get_array().end())
-                    live.get_array().emplace_back(v);
-                else
-                    merge_value(*old, v, at.item());
-            }
+            merge_items(live.get_array(), wanted.get_array(), *rule, at);
             return;
         }
     }
@@ -255,7 +299,10 @@ bool remove_from(json::value& v, const field_set& gone, const field_set* owned, 
                 if (const auto* k = key.empty() ? nullptr : it->get_object().if_contains(key)) keys[key] = *k;
             }
         }
-        if (remove_child(*it, c.set, inside(c.element), at.item())) {
+        // An item goes even if others own fields in it, unless they own the item itself, too.
+        const auto* owned_in_it = inside(c.element);
+        const bool goes = c.set.here && (owned_in_it == nullptr || !owned_in_it->here);
+        if (goes || remove_child(*it, c.set, owned_in_it, at.item())) {
             a->erase(it);
             continue;
         }

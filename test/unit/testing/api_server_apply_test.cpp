@@ -134,9 +134,9 @@ TEST_CASE("list items have owners of their own, by their keys") {
         deployment(
             R"({"template":{"spec":{"containers":[{"name":"side","image":"s:1"},{"name":"web","env":[{"name":"E","value":"1"}]}]}}})"));
     REQUIRE(beside.status == 200);
-    CHECK(beside.at("/spec/template/spec/containers/0/image") == "i:1");
-    CHECK(beside.at("/spec/template/spec/containers/0/env/0/value") == "1");
-    CHECK(beside.at("/spec/template/spec/containers/1/image") == "s:1");
+    CHECK(beside.at("/spec/template/spec/containers/0/image") == "s:1");
+    CHECK(beside.at("/spec/template/spec/containers/1/image") == "i:1");
+    CHECK(beside.at("/spec/template/spec/containers/1/env/0/value") == "1");
 
     const auto refused = apply(s, apps + "/d", "two",
                                deployment(R"({"template":{"spec":{"containers":[{"name":"web","args":["z"]}]}}})"));

@@ -62,6 +62,9 @@ TEST_CASE("directives do not become data", "[api_server]") {
     make_pod(s);
     const std::string gone = R"({"spec":{"tolerations":[{"key":"q","$patch":"delete"}]}})";
     CHECK(patch(s, gone).status == 400); // the server knows no merge key for tolerations
+    const std::string part = R"({"spec":{"tolerations":[{"key":"r"}],"$setElementOrder/tolerations":[{"key":"q"}]}})";
+    CHECK(patch(s, part).status == 400); // meant as a part of the list
+    CHECK(patch(s, R"({"spec":{"$setElementOrder/tolerations":[{"key":"q"}]}})").status == 400);
     CHECK(patch(s, R"({"spec":{"tolerations":[{"key":"r"}]}})").at("/spec/tolerations") == R"([{"key":"r"}])");
     // Where nothing exists yet, the items are added, except those with a delete directive.
     const std::string fresh =

@@ -1,0 +1,208 @@
+// What patches and applies make of an object: the order of lists with keys.
+#include "objects.hpp"
+
+using namespace informer;
+using namespace informer::conformance;
+using informer::kubernetes::patch_type;
+using informer::kubernetes::write_options;
+
+namespace {
+
+int code_of(const failure& f) {
+    return !f ? 200 : f.status() ? f.status()->code : 0;
+}
+
+write_options as(std::string manager) {
+    write_options o;
+    o.field_manager(std::move(manager)).force();
+    return o;
+}
+
+/// "a,b" as [{"name":"a", …},{"name":"b", …}], or with `plain` only the names.
+std::string list_of(std::string_view names, bool plain = false) {
+    std::string out;
+    for (const char name : names) {
+        if (name == ',') continue;
+        out += out.empty() ? "[" : ",";
+        out += R"({"name":")" + std::string(1, name) + (plain ? R"("})" : R"(","image":"i:1"})");
+    }
+    return out.empty() ? "[]" : out + "]";
+}
+
+std::string names_of(const value& list) {
+    std::string out;
+    for (const value one : list) {
+        if (!out.empty()) out += ',';
+        out += one["name"].as_string();
+    }
+    return out;
+}
+
+std::string containers_of(const object& d) {
+    return names_of(d.at_pointer("/spec/template/spec/containers"));
+}
+
+json::value of_template(const std::string& specification) {
+    return json::parse(R"({"spec":{"template":{"spec":)" + specification + "}}}");
+}
+
+asio::awaitable<object> make_deployment(std::shared_ptr<cluster> c, std::string containers) {
+    const write_options plain;
+    const auto d = deployment(*c, list_of(containers), 0);
+    auto made = co_await c->client().create(deployments(), d, plain);
+    co_return made;
+}
+
+asio::awaitable<void> orders_patched_lists(std::shared_ptr<cluster> c) {
+    const object_key key(c->name_space(), "d");
+    const write_options plain = write_options().dry_run();
+    co_await make_deployment(c, "a,b,c,d");
+    const auto part = [](std::string_view names) { return R"("containers":)" + list_of(names); };
+    const auto order = [](std::string_view names) {
+        return R"("$setElementOrder/containers":)" + list_of(names, true);
+    };
+    const auto gone = [](const std::string& name, std::string_view rest) {
+        return R"("containers":[{"name":")" + name + R"(","$patch":"delete"})" + (rest.empty() ? "]" : ",") +
+               (rest.empty() ? "" : list_of(rest).substr(1));
+    };
+    const std::pair<std::string, std::string> patches[] = {{part("n"), "n,a,b,c,d"}, // new items come first
+                                                           {part("b"), "a,b,c,d"},
+                                                           {part("d,a"), "b,c,d,a"},
+                                                           {part("x,d,y,a,z"), "x,b,c,d,y,a,z"},
+                                                           {part("a,n"), "a,n,b,c,d"},
+                                                           {part("n,c"), "n,a,b,c,d"},
+                                                           {gone("a", "n"), "n,b,c,d"},
+                                                           {gone("a", "a"), "a,b,c,d"},
+                                                           {gone("c", ""), "a,b,d"},
+                                                           {order("d,a"), "b,c,d,a"},
+                                                           {order("b,x,a"), "b,a,c,d"},
+                                                           {order(""), "a,b,c,d"},
+                                                           {order("d,n,a") + "," + part("n"), "b,c,d,n,a"},
+                                                           {order("b,m,a,n") + "," + part("m,n"), "b,m,a,n,c,d"},
+                                                           {order("d,a") + "," + gone("b", ""), "c,d,a"}};
+    for (const auto& [patch, expected] : patches) {
+        INFO(patch);
+        const auto change = of_template("{" + patch + "}");
+        const object now = co_await c->client().patch(deployments(), key, patch_type::strategic_merge, change, plain);
+        CHECK(containers_of(now) == expected);
+    }
+    for (const std::string& odd : {order("b,a") + "," + part("a,b"), order("b,a") + "," + part("n"),
+                                   std::string(R"("$setElementOrder/containers":3)"),
+                                   std::string(R"("$setElementOrder/containers":[{"image":"x"}])")}) {
+        INFO(odd);
+        const auto change = of_template("{" + odd + "}");
+        failure f;
+        co_await c->client().patch(deployments(), key, patch_type::strategic_merge, change, plain, f);
+        CHECK(code_of(f) == 500);
+    }
+    const auto env = [](const std::string& name) {
+        return of_template(R"({"containers":[{"name":"a","env":[{"name":")" + name + R"(","value":"1"}]}]})");
+    };
+    const write_options stored;
+    const auto first = env("E"), second = env("F");
+    co_await c->client().patch(deployments(), key, patch_type::strategic_merge, first, stored);
+    const object both = co_await c->client().patch(deployments(), key, patch_type::strategic_merge, second, stored);
+    CHECK(names_of(both.at_pointer("/spec/template/spec/containers/0/env")) == "F,E");
+}
+
+asio::awaitable<void> orders_patched_sets(std::shared_ptr<cluster> c) {
+    const object_key key(c->name_space(), "a");
+    auto made = with_data(*c, R"({"a":"1"})");
+    made.at("metadata").as_object()["finalizers"] = json::parse(R"(["x.io/1","x.io/2","x.io/3"])");
+    co_await c->client().create(c->config_maps(), made);
+    const std::pair<std::string, std::string> patches[] = {
+        {R"("finalizers":["x.io/n"])", R"(["x.io/n","x.io/1","x.io/2","x.io/3"])"},
+        {R"("finalizers":["x.io/3","x.io/1"])", R"(["x.io/2","x.io/3","x.io/1"])"},
+        {R"("finalizers":["x.io/n"],"$setElementOrder/finalizers":["x.io/3","x.io/n","x.io/1"])",
+         R"(["x.io/2","x.io/3","x.io/n","x.io/1"])"},
+        {R"("$setElementOrder/finalizers":["x.io/3","x.io/1"],"$deleteFromPrimitiveList/finalizers":["x.io/2"])",
+         R"(["x.io/3","x.io/1"])"}};
+    const write_options dry = write_options().dry_run();
+    for (const auto& [patch, expected] : patches) {
+        INFO(patch);
+        const auto change = json::parse(R"({"metadata":{)" + patch + "}}");
+        const object now = co_await c->client().patch(c->config_maps(), key, patch_type::strategic_merge, change, dry);
+        CHECK(now["metadata"]["finalizers"].to_json() == expected);
+    }
+    // Applied to the set, the same rules hold as for lists.
+    const std::pair<std::string, std::string> applied[] = {
+        {R"(["x.io/n"])", R"(["x.io/1","x.io/2","x.io/3","x.io/n"])"},
+        {R"(["x.io/3","x.io/n","x.io/1"])", R"(["x.io/2","x.io/3","x.io/n","x.io/1"])"},
+        {R"(["x.io/n","x.io/2"])", R"(["x.io/1","x.io/n","x.io/2","x.io/3"])"}};
+    auto how = as("one");
+    how.dry_run();
+    for (const auto& [list, expected] : applied) {
+        INFO(list);
+        auto o = named(*c, "a", json::object());
+        o.at("metadata").as_object()["finalizers"] = json::parse(list);
+        const object now = co_await c->client().apply(c->config_maps(), o, how);
+        CHECK(now["metadata"]["finalizers"].to_json() == expected);
+    }
+    co_await merge(c, c->config_maps(), "a", R"({"metadata":{"finalizers":null}})");
+}
+
+asio::awaitable<void> orders_applied_lists(std::shared_ptr<cluster> c) {
+    co_await make_deployment(c, "a,b,c,d"); // by a manager that stays out of it
+    auto dry = as("one");
+    dry.dry_run();
+    const std::pair<std::string, std::string> lists[] = {
+        {"n", "a,b,c,d,n"},       {"a,n", "a,b,c,d,n"},       {"n,a", "n,a,b,c,d"},
+        {"n,d", "a,b,c,n,d"},     {"d,a", "b,c,d,a"},         {"c,n,b", "a,c,d,n,b"},
+        {"n,m,c", "a,b,n,m,c,d"}, {"b,n,a,m", "b,c,d,n,a,m"}, {"d,n,m,k", "a,b,c,d,n,m,k"}};
+    for (const auto& [list, expected] : lists) {
+        INFO(list);
+        const auto o = deployment(*c, list_of(list), -1);
+        const object now = co_await c->client().apply(deployments(), o, dry);
+        CHECK(containers_of(now) == expected);
+    }
+}
+
+asio::awaitable<void> reorders_by_apply(std::shared_ptr<cluster> c) {
+    const auto one = as("one"), two = as("two");
+    resource_version version;
+    const auto apply = [&](std::string list, write_options who) -> asio::awaitable<std::string> {
+        const auto o = deployment(*c, list_of(list), 0);
+        const object now = co_await c->client().apply(deployments(), o, who);
+        const bool written = now.resource_version() != version;
+        version = now.resource_version();
+        co_return containers_of(now) + (written ? "" : " unchanged");
+    };
+    const std::pair<std::string, std::string> mine[] = {{"a,b", "a,b"},     {"n,a,b", "n,a,b"},
+                                                        {"b,n,a", "b,n,a"}, {"b,n,a", "b,n,a unchanged"},
+                                                        {"a,b", "a,b"},     {"c,a", "c,a"}};
+    for (const auto& [list, expected] : mine) {
+        const auto now = co_await apply(list, one);
+        CHECK(now == expected);
+    }
+    // Two managers share the list: each orders what it applies, and takes away what it alone applied.
+    const std::pair<std::string, std::string> theirs[] = {{"x,c,y", "x,c,a,y"}, {"y,c", "a,y,c"}, {"c,y", "a,c,y"}};
+    for (const auto& [list, expected] : theirs) {
+        const auto now = co_await apply(list, two);
+        CHECK(now == expected);
+    }
+    const auto last = co_await apply("a,n", one);
+    CHECK(last == "a,c,y,n");
+    // An item goes with the manager that applied it, even if somebody else put a field into it.
+    const object_key key(c->name_space(), "d");
+    const write_options plain;
+    const auto env = of_template(R"({"containers":[{"name":"n","env":[{"name":"E","value":"1"}]}]})");
+    co_await c->client().patch(deployments(), key, patch_type::strategic_merge, env, plain);
+    const auto without = co_await apply("a", one);
+    CHECK(without == "a,c,y");
+}
+
+} // namespace
+
+TEST_CASE("a strategic patch puts new items first, its own in its order, and the others where they were",
+          "[conformance]") {
+    run_case(orders_patched_lists);
+}
+TEST_CASE("sets are ordered as lists are, by patches and by applies", "[conformance]") {
+    run_case(orders_patched_sets);
+}
+TEST_CASE("an apply orders its items; others keep their places among them", "[conformance]") {
+    run_case(orders_applied_lists);
+}
+TEST_CASE("an apply that only reorders is written", "[conformance]") {
+    run_case(reorders_by_apply);
+}
