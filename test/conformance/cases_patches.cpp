@@ -1,5 +1,8 @@
-// What patches and applies make of an object: the order of lists with keys.
+// What patches and applies make of an object: the order of lists with keys, owners of fields that are
+// dropped.
 #include "objects.hpp"
+
+#include <map>
 
 using namespace informer;
 using namespace informer::conformance;
@@ -44,6 +47,18 @@ std::string containers_of(const object& d) {
 
 json::value of_template(const std::string& specification) {
     return json::parse(R"({"spec":{"template":{"spec":)" + specification + "}}}");
+}
+
+std::string managed_fields_of(const std::string& text) {
+    const auto whole = json::parse(text);
+    const auto* list = whole.at("metadata").as_object().if_contains("managedFields");
+    std::map<std::string, std::string> sorted;
+    if (list == nullptr) return {};
+    for (const auto& e : list->as_array())
+        sorted[std::string(e.at("manager").as_string())] = json::serialize(e.at("fieldsV1"));
+    std::string out;
+    for (const auto& [manager, fields] : sorted) out += (out.empty() ? "" : "; ") + manager + " " + fields;
+    return out;
 }
 
 asio::awaitable<object> make_deployment(std::shared_ptr<cluster> c, std::string containers) {
@@ -191,6 +206,67 @@ asio::awaitable<void> reorders_by_apply(std::shared_ptr<cluster> c) {
     CHECK(without == "a,c,y");
 }
 
+asio::awaitable<void> drops_managers(std::shared_ptr<cluster> c) {
+    const auto widgets = co_await c->make_crd();
+    const std::string maps = "/api/v1/namespaces/" + c->name_space() + "/configmaps/a",
+                      custom = "/apis/" + widgets.group + "/v1/namespaces/" + c->name_space() + "/widgets/a";
+    write_options one;
+    one.field_manager("one");
+    const auto map = with_data(*c, R"({"k":"v"})");
+    co_await c->client().create(c->config_maps(), map, one);
+    auto widget = named(*c, "a", json::object{{"spec", {{"k", "v"}}}});
+    widget.as_object()["apiVersion"] = widgets.api_version();
+    widget.as_object()["kind"] = widgets.kind;
+    widget.at("metadata").as_object()["labels"] = json::object{{"l", "1"}};
+    co_await c->client().create(widgets, widget, one);
+    const std::string fields = R"(one {"f:data":{".":{},"f:k":{}}})",
+                      of_widget = R"(one {"f:metadata":{"f:labels":{".":{},"f:l":{}}},"f:spec":{".":{},"f:k":{}}})";
+    const auto put = [&](std::string path, std::string managers) -> asio::awaitable<std::string> {
+        const auto before = co_await c->client().raw("GET", path);
+        auto now = json::parse(before);
+        now.at("metadata").as_object()["managedFields"] = json::parse(managers);
+        const auto text = json::serialize(now);
+        const auto answer = co_await c->client().raw("PUT", path + "?dryRun=All&fieldManager=two", text);
+        co_return managed_fields_of(answer);
+    };
+    const std::string given = R"([{"manager":"you","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1",)"
+                              R"("time":"2026-01-01T00:00:00Z","fieldsV1":{"f:data":{"f:k":{}}}}])";
+    const std::pair<std::string, std::string> puts[] = {
+        {"[]", ""}, {"[{}]", ""}, {"null", fields}, {"[{},{}]", fields}, {given, R"(you {"f:data":{"f:k":{}}})"}};
+    for (const auto& [managers, expected] : puts) {
+        INFO(managers);
+        const auto now = co_await put(maps, managers);
+        CHECK(now == expected);
+    }
+    const auto kept = co_await put(custom, "[]"); // a custom resource cannot tell it from an absent one
+    CHECK(kept == of_widget);
+    const auto dropped = co_await put(custom, "[{}]");
+    CHECK(dropped.empty());
+    for (const std::string patch :
+         {R"({"metadata":{"managedFields":[]}})", R"([{"op":"add","path":"/metadata/managedFields","value":[{}]}])"}) {
+        const auto now = co_await c->client().raw("PATCH", maps + "?dryRun=All", patch);
+        CHECK(managed_fields_of(now).empty());
+    }
+    // What nobody manages stays so until it is applied; then it belongs to somebody unknown.
+    const std::string reset = R"({"metadata":{"managedFields":[{}]},"data":{"n":"1"}})", more = R"({"data":{"m":"1"}})";
+    co_await c->client().raw("PATCH", maps, reset);
+    const auto later = co_await c->client().raw("PATCH", maps, more);
+    CHECK(managed_fields_of(later).empty());
+    write_options me;
+    me.field_manager("me");
+    const auto mine = with_data(*c, R"({"k":"w"})");
+    failure f;
+    co_await c->client().apply(c->config_maps(), mine, me, f);
+    REQUIRE(f.status());
+    CHECK(f.status()->message ==
+          R"(Apply failed with 1 conflict: conflict with "before-first-apply" using v1: .data.k)");
+    const auto same = with_data(*c, R"({"k":"v"})");
+    co_await c->client().apply(c->config_maps(), same, me);
+    const auto now = co_await c->client().raw("GET", maps);
+    CHECK(managed_fields_of(now) ==
+          R"(before-first-apply {"f:data":{".":{},"f:k":{},"f:m":{},"f:n":{}}}; me {"f:data":{"f:k":{}}})");
+}
+
 } // namespace
 
 TEST_CASE("a strategic patch puts new items first, its own in its order, and the others where they were",
@@ -205,4 +281,7 @@ TEST_CASE("an apply orders its items; others keep their places among them", "[co
 }
 TEST_CASE("an apply that only reorders is written", "[conformance]") {
     run_case(reorders_by_apply);
+}
+TEST_CASE("an empty list of managers drops them all", "[conformance]") {
+    run_case(drops_managers);
 }

@@ -40,7 +40,10 @@ struct place {
         const auto* rule = rule_of_list(field, items);
         return rule != nullptr && !rule->map_keys[0].empty() ? rule : nullptr;
     }
-    bool map() const { return depth > 0 && (custom || is_map(field)); }
+    bool map() const {
+        const bool metadata_itself = in_metadata && depth == 1; // a struct, for custom resources too
+        return depth > 0 && !metadata_itself && (custom || is_map(field));
+    }
 
     bool custom;
     std::string_view field;

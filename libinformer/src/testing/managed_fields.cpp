@@ -152,9 +152,22 @@ refusal conflicts_with(const std::vector<std::pair<field_manager, std::vector<st
 
 } // namespace
 
+json::array managed_by_request(const json::array& had, const json::array& given, bool custom) {
+    const bool drops = given.empty() ? !custom : given.size() == 1 && given[0] == json::value(json::object());
+    if (drops) return {};
+    const auto readable = [](const json::value& v) {
+        const auto* o = v.if_object();
+        if (o == nullptr || string_at(*o, {"fieldsType"}) != "FieldsV1") return false;
+        const auto operation = string_at(*o, {"operation"});
+        return operation == "Update" || operation == "Apply";
+    };
+    return !given.empty() && std::all_of(given.begin(), given.end(), readable) ? given : had;
+}
+
 json::array managed_after_update(const json::array& entries, const field_manager& who, const json::object* before,
                                  const json::object& after, bool custom) {
     static const json::object nothing;
+    if (before != nullptr && entries.empty()) return {};
     const auto what = compare(before == nullptr ? nothing : *before, after, custom);
     auto managers = read(entries);
     auto lost = what.changed;

@@ -18,8 +18,14 @@ struct field_manager {
     std::string time;        ///< RFC 3339
 };
 
+/// The entries that an update goes on from when its object comes with `given` ones: these, if they can be read, else
+/// `had`. One empty entry drops all of them, and so does an empty list, which a custom resource cannot express (the real
+/// server takes it for an absent one).
+boost::json::array managed_by_request(const boost::json::array& had, const boost::json::array& given, bool custom);
+
 /// The entries after an update that turned `before` (null on creation) into `after`; both are whole objects. `who` now
-/// owns the fields that the update changed, whoever owned them before.
+/// owns the fields that the update changed, whoever owned them before. An object without entries gets none until it is
+/// applied.
 boost::json::array managed_after_update(const boost::json::array& entries, const field_manager& who,
                                         const boost::json::object* before, const boost::json::object& after,
                                         bool custom);

@@ -126,9 +126,11 @@ void check_metadata_types(const json::object& object) {
         expect(v->is_array(), "finalizers", "an array of strings");
         for (const auto& e : v->get_array()) expect(e.is_string(), "finalizers", "an array of strings");
     }
-    if (const auto* v = metadata.if_contains("ownerReferences"); v != nullptr && !v->is_null()) {
-        expect(v->is_array(), "ownerReferences", "an array of objects");
-        for (const auto& e : v->get_array()) expect(e.is_object(), "ownerReferences", "an array of objects");
+    for (const std::string_view field : {"ownerReferences", "managedFields"}) {
+        const auto* v = metadata.if_contains(field);
+        if (v == nullptr || v->is_null()) continue;
+        expect(v->is_array(), field, "an array of objects");
+        for (const auto& e : v->get_array()) expect(e.is_object(), field, "an array of objects");
     }
 }
 

@@ -172,8 +172,9 @@ private:
     stored finalize_namespace(const target& t, const boost::json::object& body, const write_by& by);
     stored erase(const target& t, const stored& old, boost::json::object last);
     field_manager manager(const target& t, const write_by& by, std::string_view operation) const;
+    /// `entries`: those that the write goes on from.
     void add_managed(const target& t, boost::json::object& after, const boost::json::object* before,
-                     const write_by& by);
+                     const boost::json::array& entries, const write_by& by);
     /// Deletes events an hour after their last write: otherwise a server that runs for days fills up with them.
     void forget_old_events();
     void written(const target& t, const stored& now);

@@ -78,8 +78,14 @@ stored rest_api::apply(const target& t, std::string_view body, const write_by& b
     }
     json::object live;
     if (old) live = tree(*t.type, *old);
-    auto result = apply_configuration(managed_fields_of(live), manager(t, by, "Apply"), live, configuration, by.force,
-                                      t.type->custom);
+    auto entries = managed_fields_of(live);
+    if (old && entries.empty()) { // what nobody manages must not be overwritten unasked
+        auto unknown = manager(t, by, "Update");
+        unknown.name = "before-first-apply";
+        const auto part = configuration_of(live, *t.type, t.subresource);
+        entries = managed_after_update({}, unknown, nullptr, part, t.type->custom);
+    }
+    auto result = apply_configuration(entries, manager(t, by, "Apply"), live, configuration, by.force, t.type->custom);
     write_by as_applied = by;
     as_applied.patch = true;
     as_applied.managed = std::make_shared<const json::array>(std::move(result.entries));

@@ -190,16 +190,11 @@ field_manager rest_api::manager(const target& t, const write_by& by, std::string
     return who;
 }
 
-void rest_api::add_managed(const target& t, json::object& after, const json::object* before, const write_by& by) {
-    auto& metadata = object_at(after, "metadata");
-    if (by.managed) {
-        metadata["managedFields"] = *by.managed;
-        return;
-    }
-    static const json::array none;
-    const auto* old = before == nullptr ? nullptr : find_at(*before, {"metadata", "managedFields"});
-    metadata["managedFields"] = managed_after_update(old != nullptr && old->is_array() ? old->get_array() : none,
-                                                     manager(t, by, "Update"), before, after, t.type->custom);
+void rest_api::add_managed(const target& t, json::object& after, const json::object* before, const json::array& entries,
+                           const write_by& by) {
+    auto managed = by.managed ? *by.managed
+                              : managed_after_update(entries, manager(t, by, "Update"), before, after, t.type->custom);
+    object_at(after, "metadata")["managedFields"] = std::move(managed);
 }
 
 void rest_api::check_size(const stored_object& o, const write_by& by) const {
@@ -266,7 +261,7 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
     }
     prepare_new(t, body, by);
     tidy_metadata(body);
-    add_managed(t, body, nullptr, by);
+    add_managed(t, body, nullptr, json::array(), by);
     if (by.dry_run) return render_dry(*t.type, body);
     forget_old_events();
     auto now = render(*t.type, body, store_.next());
@@ -333,6 +328,11 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
     auto& metadata = object_at(after, "metadata");
     const auto& old_metadata = before.at("metadata").get_object();
     check_deletion(t, old_metadata, metadata);
+    const auto& had_managers = array_or_none(old_metadata, "managedFields");
+    const auto* given = metadata.if_contains("managedFields");
+    const bool gives = t.subresource.empty() && !by.managed && given != nullptr && given->is_array();
+    const json::array managers =
+        gives ? managed_by_request(had_managers, given->get_array(), t.type->custom) : had_managers;
     for (const std::string_view key :
          {"name", "namespace", "uid", "creationTimestamp", "generation", "generateName", "deletionTimestamp",
           "deletionGracePeriodSeconds", "resourceVersion", "managedFields"}) {
@@ -359,12 +359,12 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
     if (t.type->is_secret()) take_string_data(after);
     drop_empty_data(*t.type, after);
     tidy_metadata(after);
-    const bool same_owners = !by.managed || same_managers(array_or_none(old_metadata, "managedFields"), *by.managed);
+    const bool same_owners = same_managers(had_managers, by.managed ? *by.managed : managers);
     if (same_owners && same_but_bookkeeping(before, after)) return old; // no write, no event, the version stays
     if (t.type->generation && !status_only && specification_differs(*t.type, before, after)) {
         object_at(after, "metadata")["generation"] = integer_at(old_metadata, "generation") + 1;
     }
-    add_managed(t, after, &before, by);
+    add_managed(t, after, &before, managers, by);
     if (by.dry_run) return render(*t.type, after, old->version);
     if (old->terminating && !object_at(after, "metadata").contains("finalizers") && !t.type->is_namespace()) {
         return erase(t, old, std::move(after)); // its last finalizer is gone
