@@ -1,5 +1,5 @@
-// What patches and applies make of an object: the order of lists with keys, owners of fields that are
-// dropped.
+// What patches and applies make of an object: the order of lists with keys, indexes of JSON patches, owners of fields that
+// are dropped.
 #include "objects.hpp"
 
 #include <map>
@@ -206,6 +206,54 @@ asio::awaitable<void> reorders_by_apply(std::shared_ptr<cluster> c) {
     CHECK(without == "a,c,y");
 }
 
+asio::awaitable<void> patches_by_operations(std::shared_ptr<cluster> c) {
+    auto made = with_data(*c, R"({"k":"v"})");
+    made.at("metadata").as_object()["finalizers"] = json::parse(R"(["x.io/1","x.io/2","x.io/3"])");
+    co_await c->client().create(c->config_maps(), made);
+    const std::string path = "/api/v1/namespaces/" + c->name_space() + "/configmaps/a?dryRun=All";
+    const auto at = [](std::string op, std::string index, std::string rest) {
+        return R"([{"op":")" + op + R"(","path":"/metadata/finalizers/)" + index + "\"" + rest + "}]";
+    };
+    const std::string n = R"(,"value":"x.io/n")", all = R"(["x.io/1","x.io/2","x.io/3"])", refused;
+    const std::pair<std::string, std::string> patches[] = {
+        {R"([{"op":"test","path":"/data/none","value":null}])", all}, // absent is null
+        {R"([{"op":"test","path":"/none","value":null}])", all},
+        {R"([{"op":"test","path":"/none/none","value":null}])", refused},
+        {R"([{"op":"test","path":"/data/k","value":null}])", refused},
+        {R"([{"op":"test","path":"","value":null}])", refused},
+        {at("test", "9", R"(,"value":null)"), refused},
+        {at("test", "-1", R"(,"value":"x.io/3")"), all}, // the last element
+        {at("test", "-3", R"(,"value":"x.io/1")"), all},
+        {at("test", "-4", R"(,"value":null)"), refused},
+        {at("add", "-1", n), R"(["x.io/1","x.io/2","x.io/3","x.io/n"])"}, // the last element then
+        {at("add", "-2", n), R"(["x.io/1","x.io/2","x.io/n","x.io/3"])"},
+        {at("add", "-4", n), R"(["x.io/n","x.io/1","x.io/2","x.io/3"])"},
+        {at("add", "-5", n), refused},
+        {at("add", "4", n), refused},
+        {at("remove", "-1", ""), R"(["x.io/1","x.io/2"])"},
+        {at("remove", "-3", ""), R"(["x.io/2","x.io/3"])"},
+        {at("remove", "-4", ""), refused},
+        {at("remove", "01", ""), R"(["x.io/1","x.io/3"])"},
+        {at("remove", "+1", ""), R"(["x.io/1","x.io/3"])"},
+        {at("remove", "-", ""), refused},
+        {at("replace", "-1", n), R"(["x.io/1","x.io/2","x.io/n"])"},
+        {at("replace", "-4", n), refused},
+        {at("move", "0", R"(,"from":"/metadata/finalizers/-1")"), R"(["x.io/3","x.io/1","x.io/2"])"},
+        {at("move", "-1", R"(,"from":"/metadata/finalizers/0")"), R"(["x.io/2","x.io/3","x.io/1"])"}};
+    for (const auto& [patch, expected] : patches) {
+        INFO(patch);
+        failure f;
+        const auto now = co_await c->client().raw("PATCH", path, patch, f);
+        CHECK(code_of(f) == (expected.empty() ? 422 : 200));
+        if (!f && !expected.empty())
+            CHECK(json::serialize(json::parse(now).at("metadata").at("finalizers")) == expected);
+    }
+    failure f;
+    co_await c->client().raw("PATCH", path, "[3]", f);
+    CHECK(code_of(f) == 400);
+    co_await merge(c, c->config_maps(), "a", R"({"metadata":{"finalizers":null}})");
+}
+
 asio::awaitable<void> drops_managers(std::shared_ptr<cluster> c) {
     const auto widgets = co_await c->make_crd();
     const std::string maps = "/api/v1/namespaces/" + c->name_space() + "/configmaps/a",
@@ -281,6 +329,9 @@ TEST_CASE("an apply orders its items; others keep their places among them", "[co
 }
 TEST_CASE("an apply that only reorders is written", "[conformance]") {
     run_case(reorders_by_apply);
+}
+TEST_CASE("a JSON patch counts from the end of a list, and takes an absent member for null", "[conformance]") {
+    run_case(patches_by_operations);
 }
 TEST_CASE("an empty list of managers drops them all", "[conformance]") {
     run_case(drops_managers);

@@ -1,6 +1,9 @@
+#include "json_patch.hpp"
+
 #include <informer/object/json.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -108,23 +111,24 @@ bool parse_index(std::string_view s, std::size_t end, std::size_t& index) {
     return index < end;
 }
 
-json::value* child_of(json::value& v, const std::string& token) {
-    if (auto* o = v.if_object()) return o->if_contains(token);
-    std::size_t i = 0;
-    auto* a = v.if_array();
-    return a != nullptr && parse_index(token, a->size(), i) ? &(*a)[i] : nullptr;
-}
-
-json::value* find(json::value& root, tokens::const_iterator from, tokens::const_iterator to) {
-    json::value* at = &root;
-    for (; from != to && at != nullptr; ++from) at = child_of(*at, *from);
-    return at;
+// An index as the API server reads it: any integer of Go, and below zero from the end.
+bool parse_go_index(std::string_view s, std::size_t end, std::size_t& index) {
+    const bool plus = s.starts_with('+');
+    if (plus) s.remove_prefix(1);
+    std::int64_t n = 0;
+    const auto [read, wrong] = std::from_chars(s.data(), s.data() + s.size(), n);
+    if (wrong != std::errc() || read != s.data() + s.size() || (plus && s.front() == '-')) return false;
+    const auto size = static_cast<std::int64_t>(end);
+    if (n < -size || n >= size) return false;
+    index = static_cast<std::size_t>(n < 0 ? n + size : n);
+    return true;
 }
 
 /// Applies operations to one document. The functions return what is wrong, or nullptr.
 class patcher {
 public:
-    explicit patcher(json::value& document) : document_(document) {}
+    patcher(json::value& document, detail::json_patch_rules rules)
+        : document_(document), as_api_server_(rules == detail::json_patch_rules::api_server) {}
 
     const char* apply(const json::object& operation) {
         const std::string_view op = text(operation, "op");
@@ -132,13 +136,20 @@ public:
         const auto* path = operation.if_contains("path");
         if (path == nullptr || !path->is_string()) return "\"path\" is missing or no string";
         if (!parse_pointer(path_text_, path_)) return "\"path\" is no JSON pointer";
+        if (as_api_server_ && path_.empty()) return "no such path"; // it does not patch whole documents
         if (op == "remove") return remove(path_);
         if (op == "move" || op == "copy") return transfer(operation, op == "move");
         const auto* value = operation.if_contains("value");
         if (op != "add" && op != "replace" && op != "test") return "no such operation";
+        static const json::value null;
+        if (value == nullptr && as_api_server_) value = &null;
         if (value == nullptr) return "\"value\" is missing";
         if (op == "add") return add(*value);
-        json::value* const target = find(document_, path_.begin(), path_.end());
+        json::value* const target = find(path_.begin(), path_.end());
+        if (target == nullptr && as_api_server_ && may_be_member(path_)) { // an absent member is null
+            if (op == "replace") return add(*value);
+            return value->is_null() ? nullptr : "the value is another one";
+        }
         if (target == nullptr) return "no such path";
         if (op == "test") return equal(*target, *value) ? nullptr : "the value is another one";
         if (measure(*value).depth + path_.size() > max_depth) return "nested too deeply";
@@ -152,13 +163,35 @@ public:
     }
 
 private:
+    bool index(std::string_view token, std::size_t end, std::size_t& i) const {
+        return as_api_server_ ? parse_go_index(token, end, i) : parse_index(token, end, i);
+    }
+
+    json::value* child_of(json::value& v, const std::string& token) const {
+        if (auto* o = v.if_object()) return o->if_contains(token);
+        std::size_t i = 0;
+        auto* a = v.if_array();
+        return a != nullptr && index(token, a->size(), i) ? &(*a)[i] : nullptr;
+    }
+
+    json::value* find(tokens::const_iterator from, tokens::const_iterator to) const {
+        json::value* at = &document_;
+        for (; from != to && at != nullptr; ++from) at = child_of(*at, *from);
+        return at;
+    }
+
+    bool may_be_member(const tokens& path) const {
+        const auto* parent = find(path.begin(), path.end() - 1);
+        return parent != nullptr && parent->is_object();
+    }
+
     const char* add(json::value value) {
         if (measure(value).depth + path_.size() > max_depth) return "nested too deeply";
         if (path_.empty()) {
             document_ = std::move(value);
             return nullptr;
         }
-        json::value* const parent = find(document_, path_.begin(), path_.end() - 1);
+        json::value* const parent = find(path_.begin(), path_.end() - 1);
         if (parent == nullptr) return "no such path";
         if (auto* o = parent->if_object()) {
             o->insert_or_assign(path_.back(), std::move(value));
@@ -167,7 +200,7 @@ private:
         auto* a = parent->if_array();
         if (a == nullptr) return "the parent is neither an object nor an array";
         std::size_t i = a->size();
-        if (path_.back() != "-" && !parse_index(path_.back(), a->size() + 1, i)) return "no such index";
+        if (path_.back() != "-" && !index(path_.back(), a->size() + 1, i)) return "no such index";
         if (const char* const wrong = shift(a->size() - i)) return wrong;
         a->insert(a->begin() + static_cast<std::ptrdiff_t>(i), std::move(value));
         return nullptr;
@@ -175,7 +208,7 @@ private:
 
     const char* remove(const tokens& path) {
         if (path.empty()) return "the whole document cannot be removed";
-        json::value* const parent = find(document_, path.begin(), path.end() - 1);
+        json::value* const parent = find(path.begin(), path.end() - 1);
         if (parent == nullptr || child_of(*parent, path.back()) == nullptr) return "no such path";
         if (auto* o = parent->if_object()) {
             auto* const at = o->find(path.back());
@@ -185,7 +218,7 @@ private:
         }
         auto& a = parent->get_array();
         std::size_t i = 0;
-        parse_index(path.back(), a.size(), i);
+        index(path.back(), a.size(), i);
         if (const char* const wrong = shift(a.size() - i)) return wrong;
         a.erase(a.begin() + static_cast<std::ptrdiff_t>(i));
         return nullptr;
@@ -203,7 +236,8 @@ private:
         if (from_member == nullptr || !from_member->is_string()) return "\"from\" is missing or no string";
         tokens from;
         if (!parse_pointer(text(operation, "from"), from)) return "\"from\" is no JSON pointer";
-        json::value* const source = find(document_, from.begin(), from.end());
+        json::value* const source = find(from.begin(), from.end());
+        if (source == nullptr && as_api_server_ && !move && may_be_member(from)) return add(json::value());
         if (source == nullptr) return "\"from\" does not exist";
         if (move && from == path_) return nullptr;
         if (move && from.size() < path_.size() && std::equal(from.begin(), from.end(), path_.begin()))
@@ -216,6 +250,7 @@ private:
     }
 
     json::value& document_;
+    bool as_api_server_;
     std::string_view path_text_;
     tokens path_;
     std::size_t handled_ = 0;
@@ -256,6 +291,10 @@ void apply_merge_patch(json::value& target, const json::value& patch) {
 }
 
 bool apply_json_patch(json::value& target, const json::value& operations, failure& f) {
+    return detail::apply_json_patch(target, operations, detail::json_patch_rules::rfc_6902, f);
+}
+
+bool detail::apply_json_patch(json::value& target, const json::value& operations, json_patch_rules rules, failure& f) {
     f = failure();
     const auto* list = operations.if_array();
     if (list == nullptr) {
@@ -263,7 +302,7 @@ bool apply_json_patch(json::value& target, const json::value& operations, failur
         return false;
     }
     json::value document = target;
-    patcher p(document);
+    patcher p(document, rules);
     for (std::size_t i = 0; i < list->size(); ++i) {
         const auto* operation = (*list)[i].if_object();
         const char* const wrong = operation != nullptr ? p.apply(*operation) : "not an object";

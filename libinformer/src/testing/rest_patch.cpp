@@ -2,6 +2,7 @@
 #include "rest_api.hpp"
 
 #include "json_tools.hpp"
+#include "object/json_patch.hpp"
 #include "object_rules.hpp"
 #include "refusal.hpp"
 #include "strategic_merge.hpp"
@@ -11,28 +12,12 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
+#include <algorithm>
+
 namespace informer::testing::detail {
 
 namespace json = boost::json;
-
-namespace {
-
-/// The real server's `replace` also adds a member that is absent. In an object, `add` does both.
-json::value with_lenient_replace(json::value operations) {
-    auto* all = operations.if_array();
-    if (all == nullptr) return operations;
-    for (auto& one : *all) {
-        auto* o = one.if_object();
-        if (o == nullptr || string_at(*o, {"op"}) != "replace") continue;
-        const auto path = string_at(*o, {"path"});
-        const auto last = path.substr(path.rfind('/') + 1);
-        const bool may_be_an_index = last.find_first_not_of("0123456789-") == std::string::npos; // or the path is empty
-        if (!may_be_an_index) (*o)["op"] = "add";
-    }
-    return operations;
-}
-
-} // namespace
+using informer::detail::json_patch_rules;
 
 stored rest_api::patch(const target& t, std::string_view content_type, std::string_view body, const write_by& given) {
     write_by by = given;
@@ -56,9 +41,12 @@ stored rest_api::patch(const target& t, std::string_view content_type, std::stri
         if (!change.is_object()) throw bad_request("a patch of this kind must be an object");
         apply_strategic_merge(whole.get_object(), change.get_object());
     } else {
-        if (!change.is_array()) throw bad_request("a JSON patch must be an array of operations");
+        const auto is_operation = [](const json::value& v) { return v.is_object(); };
+        const auto* all = change.if_array();
+        if (all == nullptr || !std::all_of(all->begin(), all->end(), is_operation))
+            throw bad_request("a JSON patch must be an array of operations");
         failure f;
-        if (!apply_json_patch(whole, with_lenient_replace(change), f)) {
+        if (!informer::detail::apply_json_patch(whole, change, json_patch_rules::api_server, f)) {
             throw refused(422, "Invalid",
                           "the server rejected our request due to an error in our request: " + f.what());
         }
