@@ -1,5 +1,5 @@
 // What patches and applies make of an object: the order of lists with keys, indexes of JSON patches, owners of fields that
-// are dropped.
+// are dropped, and what is refused.
 #include "objects.hpp"
 
 #include <map>
@@ -315,6 +315,85 @@ asio::awaitable<void> drops_managers(std::shared_ptr<cluster> c) {
           R"(before-first-apply {"f:data":{".":{},"f:k":{},"f:m":{},"f:n":{}}}; me {"f:data":{"f:k":{}}})");
 }
 
+asio::awaitable<void> refuses_patches(std::shared_ptr<cluster> c) {
+    const auto made = with_data(*c, R"({"k":"v"})");
+    co_await c->client().create(c->config_maps(), made);
+    const std::string path = "/api/v1/namespaces/" + c->name_space() + "/configmaps/a?dryRun=All";
+    const object_key key(c->name_space(), "a");
+    const write_options dry = write_options().dry_run();
+    const auto is_invalid = [](const failure& f) {
+        return code_of(f) == 422 && f.status()->reason == "Invalid" && f.status()->causes.size() == 1 &&
+               f.status()->causes[0].field == "patch" && f.status()->details_name.empty() &&
+               f.status()->message.find(R"("" is invalid: patch: Invalid value: ")") != std::string::npos;
+    };
+    for (const std::string patch : {R"({"metadata":{"labels":{"a":3}}})", R"({"metadata":{"labels":3}})",
+                                    R"({"metadata":{"finalizers":"x"}})", R"({"metadata":{"name":3}})",
+                                    R"({"metadata":3})", R"({"metadata":{"managedFields":[3]}})", R"({"kind":3})"}) {
+        INFO(patch);
+        failure f;
+        co_await c->client().raw("PATCH", path, patch, f);
+        CHECK(is_invalid(f));
+        const auto change = json::parse(patch);
+        co_await c->client().patch(c->config_maps(), key, patch_type::strategic_merge, change, dry, f);
+        CHECK(is_invalid(f));
+    }
+    for (const std::string patch : {R"({"kind":"Pod"})", R"({"apiVersion":"v2"})"}) {
+        INFO(patch);
+        failure f;
+        co_await c->client().raw("PATCH", path, patch, f);
+        CHECK(is_invalid(f));
+        const auto change = json::parse(patch); // a strategic patch is not asked
+        co_await c->client().patch(c->config_maps(), key, patch_type::strategic_merge, change, dry, f);
+        CHECK(code_of(f) == 200);
+    }
+    failure f;
+    co_await c->client().raw("PATCH", path, R"([{"op":"add","path":"/kind","value":"Pod"}])", f);
+    CHECK(is_invalid(f));
+    co_await c->client().raw("PATCH", path, R"({"metadata":{"namespace":"other"}})", f);
+    CHECK(code_of(f) == 400);
+    const auto widgets = co_await c->make_crd();
+    co_await make_widget(c, widgets, "w", "1");
+    const std::string custom = "/apis/" + widgets.group + "/v1/namespaces/" + c->name_space() + "/widgets/w?dryRun=All";
+    co_await c->client().raw("PATCH", custom, R"({"metadata":{"labels":{"a":3}}})", f);
+    CHECK(is_invalid(f));
+    co_await c->client().raw("PATCH", custom, R"({"kind":"Pod"})", f);
+    REQUIRE(f.status());
+    CHECK(f.status()->message ==
+          "Pod." + widgets.group + R"( "w" is invalid: kind: Invalid value: "Pod": must be Widget)");
+}
+
+asio::awaitable<void> refuses_numbers(std::shared_ptr<cluster> c) {
+    const std::string maps = "/api/v1/namespaces/" + c->name_space() + "/configmaps", nothing;
+    const auto words = [](std::string_view text, std::string_view what = "invalid syntax") {
+        return "strconv.ParseInt: parsing \"" + std::string(text) + "\": " + std::string(what);
+    };
+    const std::pair<std::string, std::string> queries[] = {
+        {"?timeoutSeconds=abc", words("abc")},
+        {"?timeoutSeconds=1.5", words("1.5")},
+        {"?timeoutSeconds=", words("")},
+        {"?timeoutSeconds=99999999999999999999", words("99999999999999999999", "value out of range")},
+        {"?limit=abc", words("abc")},
+        {"?watch=1&timeoutSeconds=abc", words("abc")},
+        {"?watch=1&limit=abc", words("abc")},
+        {"?watch=1&sendInitialEvents=true&timeoutSeconds=abc", words("abc")}};
+    for (const auto& [query, message] : queries) {
+        INFO(query);
+        failure f;
+        co_await c->client().raw("GET", maps + query, nothing, f);
+        CHECK(code_of(f) == 400);
+        if (f.status()) CHECK(f.status()->message == message);
+    }
+    failure f;
+    co_await c->client().raw("DELETE", maps + "?timeoutSeconds=abc", nothing, f);
+    CHECK(code_of(f) == 400);
+    co_await c->client().raw("GET", maps + "?timeoutSeconds=%2B5&limit=-1", nothing, f);
+    CHECK(code_of(f) == 200);
+    co_await c->client().raw("GET", maps + "?watch=1&timeoutSeconds=1&resourceVersion=abc", nothing, f);
+    CHECK(code_of(f) == 500);
+    co_await c->client().raw("GET", maps + "?resourceVersion=abc", nothing, f);
+    CHECK(code_of(f) == 400);
+}
+
 } // namespace
 
 TEST_CASE("a strategic patch puts new items first, its own in its order, and the others where they were",
@@ -335,4 +414,10 @@ TEST_CASE("a JSON patch counts from the end of a list, and takes an absent membe
 }
 TEST_CASE("an empty list of managers drops them all", "[conformance]") {
     run_case(drops_managers);
+}
+TEST_CASE("a patch that makes an object unreadable is invalid", "[conformance]") {
+    run_case(refuses_patches);
+}
+TEST_CASE("limits and time-outs that are no numbers are refused", "[conformance]") {
+    run_case(refuses_numbers);
 }

@@ -34,6 +34,8 @@ bool has_parameter(const parameters& query, std::string_view name);
 bool truth(const parameters& query, std::string_view name);
 /// The number in a resource version. Refuses (500) any other text, in the words of the real server.
 std::uint64_t parse_version(std::string_view text);
+/// Refuses (400) a `limit` or `timeoutSeconds` that is no number.
+void check_numbers(const parameters& query);
 /// True for every number except 0.
 bool names_a_version(std::string_view text);
 
@@ -157,6 +159,12 @@ private:
     std::string random_suffix();
     /// A name that is free, if one can be found in a few attempts.
     std::string generated_name(const target& t, std::string_view prefix);
+    /// Refuses a `body` of another type, or with metadata of other types.
+    void check_type(const target& t, const boost::json::object& body) const;
+    /// The same for a Scale.
+    void check_scale_type(const boost::json::object& scale) const;
+    /// The same for the object that a patch gives.
+    void check_patched(const target& t, const boost::json::object& patched) const;
     void check_body_identity(const target& t, const boost::json::object& body) const;
     void check_namespace_for_create(const target& t) const;
     stored must_find(const target& t) const;

@@ -43,29 +43,30 @@ bool read_number(std::string_view s, Integer& out) {
     return ec == std::errc() && end == s.data() + s.size();
 }
 
-std::uint64_t read_version(std::string_view s) {
-    std::uint64_t v = 0;
-    if (!read_number(s, v)) {
-        throw bad_request("Invalid value: \"" + std::string(s) + "\": the resource version is no number");
-    }
-    return v;
-}
-
 std::string no_version(std::string_view text) {
     return "strconv.ParseUint: parsing \"" + std::string(text) + "\": invalid syntax";
+}
+
+std::string invalid_version(std::string_view text) {
+    return "resourceVersion: Invalid value: \"" + std::string(text) + "\": " + no_version(text);
+}
+
+/// A number of the query; 0 when it is absent. Refused in the words of the real server.
+std::int64_t number_of(const parameters& query, std::string_view name) {
+    if (!has_parameter(query, name)) return 0;
+    const auto text = parameter(query, name);
+    const auto digits = text.starts_with('+') && !text.starts_with("+-") ? text.substr(1) : text;
+    std::int64_t n = 0;
+    const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
+    const bool all_read = end == digits.data() + digits.size();
+    if (ec == std::errc() && all_read) return n;
+    throw bad_request("strconv.ParseInt: parsing \"" + std::string(text) + "\": " +
+                      (ec == std::errc::result_out_of_range && all_read ? "value out of range" : "invalid syntax"));
 }
 
 [[noreturn]] void bad_list_options(std::string field, std::string message) {
     throw invalid("meta.k8s.io", "ListOptions", "",
                   one_cause("FieldValueForbidden", std::move(field), std::move(message)));
-}
-
-/// How many items a page may have; 0: any number.
-std::size_t limit_of(const parameters& query) {
-    const auto text = parameter(query, "limit");
-    std::int64_t n = 0;
-    if (!text.empty() && !read_number(text, n)) throw bad_request("limit: \"" + std::string(text) + "\" is no number");
-    return n > 0 ? static_cast<std::size_t>(n) : 0;
 }
 
 void check_list_options(const parameters& query) {
@@ -143,6 +144,11 @@ std::uint64_t parse_version(std::string_view text) {
     return v;
 }
 
+void check_numbers(const parameters& query) {
+    number_of(query, "limit");
+    number_of(query, "timeoutSeconds");
+}
+
 bool names_a_version(std::string_view text) {
     std::uint64_t v = 0;
     return read_number(text, v) && v != 0;
@@ -168,8 +174,7 @@ stored rest_api::get(const target& t, const parameters& query) const {
     if (const auto asked = parameter(query, "resourceVersion"); !asked.empty()) {
         std::uint64_t at_least = 0;
         if (!read_number(asked, at_least)) { // a list refuses it with 400
-            throw refused(500, "",
-                          "resourceVersion: Invalid value: \"" + std::string(asked) + "\": " + no_version(asked));
+            throw refused(500, "", invalid_version(asked));
         }
         if (at_least > store_.current()) throw version_too_large(asked, std::to_string(store_.current()));
     }
@@ -200,7 +205,8 @@ list_answer rest_api::list(const resource_type& type, std::string name_space, co
     const auto asked = parameter(query, "resourceVersion");
     const auto match = parameter(query, "resourceVersionMatch");
     const auto token_text = parameter(query, "continue");
-    std::size_t limit = limit_of(query);
+    check_numbers(query);
+    std::size_t limit = static_cast<std::size_t>(std::max<std::int64_t>(number_of(query, "limit"), 0)); // 0: any
     check_list_options(query);
     const selection chosen(type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"),
                            options_.sharding_ ? parameter(query, "shardSelector") : std::string_view());
@@ -224,7 +230,8 @@ list_answer rest_api::list(const resource_type& type, std::string name_space, co
             throw refusal(std::move(status));
         }
     } else if (!asked.empty()) {
-        const auto version = read_version(asked);
+        std::uint64_t version = 0;
+        if (!read_number(asked, version)) throw bad_request("invalid resource version: " + invalid_version(asked));
         // Version 0 means any version: the real server answers from its watch cache, which has no pages. Events have no
         // watch cache.
         if (version == 0 && type.api.plural != "events") limit = 0;
@@ -264,6 +271,7 @@ list_answer rest_api::list(const resource_type& type, std::string name_space, co
 
 watch_plan rest_api::watch(type_ptr type, std::string name_space, const parameters& query, answer_form form) const {
     if (form == answer_form::partial_list) throw form_does_not_fit("PartialObjectMetadataList", "no list");
+    check_numbers(query);
     const auto asked = parameter(query, "resourceVersion");
     const auto match = parameter(query, "resourceVersionMatch");
     const bool has_send_initial = has_parameter(query, "sendInitialEvents");
@@ -285,11 +293,10 @@ watch_plan rest_api::watch(type_ptr type, std::string name_space, const paramete
     watch_plan plan(std::move(chosen));
     plan.partial = form == answer_form::partial;
     plan.bookmarks = truth(query, "allowWatchBookmarks");
-    std::int64_t seconds = 0;
-    if (read_number(parameter(query, "timeoutSeconds"), seconds) && seconds > 0) {
-        plan.time_out = std::chrono::seconds(std::min<std::int64_t>(seconds, 7 * 24 * 3600));
-    }
-    const std::uint64_t from = asked.empty() ? 0 : read_version(asked);
+    const auto seconds = number_of(query, "timeoutSeconds");
+    if (seconds > 0) plan.time_out = std::chrono::seconds(std::min<std::int64_t>(seconds, 7 * 24 * 3600));
+    std::uint64_t from = 0;
+    if (!asked.empty() && !read_number(asked, from)) throw refused(500, "", invalid_version(asked)); // a list: 400
     const table& rows = *type->rows;
     plan.position = rows.end();
     plan.after = store_.current();

@@ -142,7 +142,12 @@ std::string rest_api::generated_name(const target& t, std::string_view prefix) {
     return made.name;
 }
 
-void rest_api::check_body_identity(const target& t, const json::object& body) const {
+void rest_api::check_type(const target& t, const json::object& body) const {
+    for (const std::string_view key : {"kind", "apiVersion"}) {
+        const auto* v = body.if_contains(key);
+        if (v != nullptr && !v->is_null() && !v->is_string())
+            throw bad_request("the object cannot be read: " + std::string(key) + " must be a string");
+    }
     const auto kind = string_at(body, {"kind"});
     const auto api_version = string_at(body, {"apiVersion"});
     // The URL tells the type of a built-in object; a custom object must have kind and apiVersion.
@@ -159,6 +164,16 @@ void rest_api::check_body_identity(const target& t, const json::object& body) co
                           ") does not match the expected API version (" + t.type->api_version() + ")");
     }
     check_metadata_types(body);
+}
+
+void rest_api::check_scale_type(const json::object& scale) const {
+    const auto kind = string_at(scale, {"kind"});
+    if (!kind.empty() && kind != "Scale") throw bad_request(kind + " cannot be handled as a Scale");
+    check_metadata_types(scale);
+}
+
+void rest_api::check_body_identity(const target& t, const json::object& body) const {
+    check_type(t, body);
     check_namespace(t, body);
 }
 
@@ -380,9 +395,7 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
 }
 
 stored rest_api::update_scale(const target& t, const json::object& scale, const write_by& by) {
-    const auto kind = string_at(scale, {"kind"});
-    if (!kind.empty() && kind != "Scale") throw bad_request(kind + " cannot be handled as a Scale");
-    check_metadata_types(scale);
+    check_scale_type(scale);
     check_url_name(t, string_at(scale, {"metadata", "name"}));
     check_namespace(t, scale);
     const auto* replicas = find_at(scale, {"spec", "replicas"});
@@ -456,6 +469,7 @@ std::vector<stored> rest_api::remove_each(const type_ptr& type, const std::vecto
 
 std::vector<stored> rest_api::remove_collection(const type_ptr& type, std::string name_space, const parameters& query,
                                                 const json::object& options, const write_by& by) {
+    check_numbers(query);
     const selection chosen(*type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"));
     std::vector<stored> which;
     for (const auto& [key, o] : type->rows->objects) {

