@@ -1,8 +1,6 @@
 // Server-side apply against a server: ownership of fields and conflicts, and texts that arrive unchanged.
 #include "objects.hpp"
 
-#include <set>
-
 using namespace informer;
 using namespace informer::conformance;
 using informer::kubernetes::field_conflicts;
@@ -83,10 +81,8 @@ asio::awaitable<void> applies_to_lists(std::shared_ptr<cluster> c) {
     const object both = co_await c->client().apply(deployments(), part, two);
     const auto containers = both.at_pointer("/spec/template/spec/containers");
     REQUIRE(containers.size() == 2);
-    std::set<std::string> names;
-    for (std::size_t i = 0; i < 2; ++i)
-        names.insert(text(both, "/spec/template/spec/containers/" + std::to_string(i) + "/name"));
-    CHECK(names == std::set<std::string>{"\"side\"", "\"web\""});
+    CHECK(text(both, "/spec/template/spec/containers/0/name") == "\"side\""); // as applied
+    CHECK(text(both, "/spec/template/spec/containers/1/name") == "\"web\"");
 
     o["spec"] = json::parse(R"({"template":{"spec":{"containers":[{"name":"web","args":["y"]}]}}})");
     const auto rival = named(*c, "d", o);
