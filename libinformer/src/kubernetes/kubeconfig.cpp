@@ -1,5 +1,6 @@
 #include "kubernetes/kubeconfig.hpp"
 
+#include "kubernetes/merge_keys.hpp"
 #include "kubernetes/yaml_json.hpp"
 #include "root/ascii.hpp"
 #include "root/file.hpp"
@@ -94,9 +95,16 @@ public:
         if (!wrong) wrong = at(n).refuse(what);
     }
 
-    /// A member of a map; not defined where it is absent or null.
-    static YAML::Node member(const YAML::Node& map, const char* key) {
+    /// To be called before a map's members are read.
+    void resolve(const YAML::Node& map) {
+        merges_.resolve(map);
+        if (!merges_.why().empty() && !wrong) wrong = place{file_, merges_.line()}.refuse(merges_.why());
+    }
+
+    /// A member of a map, its own or a merged one; not defined where it is absent or null.
+    YAML::Node member(const YAML::Node& map, const char* key) {
         if (!map.IsMap()) return YAML::Node(YAML::NodeType::Undefined);
+        resolve(map);
         const YAML::Node found = map[key];
         if (!found.IsDefined() || found.IsNull()) return YAML::Node(YAML::NodeType::Undefined);
         return found;
@@ -136,6 +144,7 @@ public:
             refuse(n, std::string(key) + " must be a map, not " + std::string(name_of(n.Type())));
             return YAML::Node(YAML::NodeType::Undefined);
         }
+        resolve(n);
         return n;
     }
 
@@ -184,7 +193,8 @@ public:
     /// As JSON, because a plugin receives this in its environment.
     std::string yaml_to_json(const YAML::Node& n) {
         std::string why;
-        std::string text = detail::yaml_to_json(n, why);
+        std::string text = detail::yaml_to_json(n, merges_, why);
+        resolve(n); // a bad merge key is refused with its own line
         if (!why.empty()) refuse(n, "extension client.authentication.k8s.io/exec: " + why);
         if (!counted(n, text.size() + 1)) return {};
         return text;
@@ -274,6 +284,7 @@ public:
 
 private:
     std::string file_;
+    merge_keys merges_;
     std::size_t taken_ = 0;
 };
 
@@ -299,9 +310,7 @@ kubeconfig read_kubeconfig(std::string_view yaml, const std::string& file, failu
     // JSON may be indented by tabs, YAML not.
     if (const auto first = informer::detail::trimmed(yaml); !first.empty() && first.front() == '{')
         std::replace(text.begin(), text.end(), '\t', ' ');
-    // yaml-cpp reads the number of a %YAML directive by the process's locale, in which 1.2 may be no number. All
-    // versions 1.x are read alike.
-    if (text.starts_with("%YAML 1.")) std::fill_n(text.begin(), std::min(text.find('\n'), text.size()), ' ');
+    drop_version(text);
     try {
         if (text.size() > 2 * value_counter::most) check_size(text); // fewer bytes hold fewer values
         const YAML::Node root = YAML::Load(text);

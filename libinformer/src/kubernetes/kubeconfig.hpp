@@ -80,7 +80,8 @@ struct kubeconfig {
     void merge(kubeconfig later);
 };
 
-/// Reads the YAML (or JSON) of one file. Aliases are followed, never copied; nesting is limited by the parser.
+/// Reads the YAML (or JSON) of one file. Aliases are followed, never copied; nesting is limited by the parser. Merge
+/// keys (<<) count (merge_keys.hpp).
 kubeconfig read_kubeconfig(std::string_view yaml, const std::string& file, failure& f);
 
 } // namespace informer::kubernetes::detail

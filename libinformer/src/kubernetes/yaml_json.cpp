@@ -5,6 +5,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -22,17 +23,19 @@ namespace json = boost::json;
 
 class translation {
 public:
+    explicit translation(merge_keys& merges) : merges_(merges) {}
     std::string why;
 
     json::value of(const YAML::Node& n, int depth = 0) {
-        constexpr std::size_t largest = std::size_t(64) << 10;
         constexpr int deepest = 30;
         ++size_;
         if (depth > deepest) why = "nested too deeply";
         if (n.IsScalar()) size_ += n.Scalar().size();
-        if (size_ > largest) why = "larger than 64 KiB";
+        if (size_ > largest_as_json) why = "larger than 64 KiB";
         if (!why.empty()) return nullptr;
         if (n.IsMap()) {
+            merges_.resolve(n);
+            why = merges_.why();
             json::object o;
             for (const auto& entry : n) {
                 if (!why.empty()) break;
@@ -90,16 +93,37 @@ private:
         return negative ? -i : i;
     }
 
+    merge_keys& merges_;
     std::size_t size_ = 0;
 };
 
 } // namespace
 
-std::string yaml_to_json(const YAML::Node& n, std::string& why) {
-    translation t;
+std::string yaml_to_json(const YAML::Node& n, merge_keys& merges, std::string& why) {
+    translation t(merges);
     const json::value v = t.of(n);
     why = std::move(t.why);
     return why.empty() ? json::serialize(v) : std::string();
+}
+
+std::string yaml_to_json(std::string_view yaml, std::string& why) {
+    if (yaml.size() > largest_as_json) { // yaml-cpp may keep 200 times as much
+        why = "larger than 64 KiB";
+        return {};
+    }
+    std::string text(yaml);
+    drop_version(text);
+    try {
+        merge_keys merges;
+        return yaml_to_json(YAML::Load(text), merges, why);
+    } catch (const YAML::Exception&) { // its message may quote the text
+        why = "no YAML";
+        return {};
+    }
+}
+
+void drop_version(std::string& yaml) {
+    if (yaml.starts_with("%YAML 1.")) std::fill_n(yaml.begin(), std::min(yaml.find('\n'), yaml.size()), ' ');
 }
 
 } // namespace informer::kubernetes::detail
