@@ -2,6 +2,7 @@
 
 #include "kubernetes/json_tools.hpp"
 #include "kubernetes/kubeconfig.hpp"
+#include "kubernetes/yaml_json.hpp"
 #include "root/base64.hpp"
 #include "root/one_line.hpp"
 #include "root/secrets.hpp"
@@ -124,11 +125,21 @@ exec_credential read_exec_credential(std::string_view text, std::string_view api
         why = std::move(what);
         return exec_credential();
     };
-    if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return refuse("wrote nothing to stdout");
+    const auto first = text.find_first_not_of(" \t\r\n");
+    if (first == std::string_view::npos) return refuse("wrote nothing to stdout");
+    std::string from_yaml;
+    if (text[first] != '{') { // as with client-go
+        if (text.size() > largest_as_json)
+            return refuse("what it wrote to stdout is no JSON object, and too large for YAML");
+        std::string fault;
+        from_yaml = yaml_to_json(text, fault);
+        if (!fault.empty()) return refuse("what it wrote to stdout is no JSON or YAML object");
+        text = from_yaml;
+    }
     failure bad;
     const json::value parsed = parse_answer(text, bad);
     const json::object* whole = parsed.if_object();
-    if (bad || !whole) return refuse("what it wrote to stdout is no JSON object");
+    if (bad || !whole) return refuse("what it wrote to stdout is no JSON or YAML object");
     if (string_member(*whole, "kind") != "ExecCredential")
         return refuse("what it wrote to stdout is no ExecCredential");
     if (const auto version = string_member(*whole, "apiVersion"); version != api_version) {

@@ -29,7 +29,8 @@ struct exec_credential {
     std::string token, certificate_pem, key_pem;
     std::optional<std::chrono::system_clock::time_point> expires;
 };
-/// Reads what a plugin wrote to stdout. If that is no credential, `why` says so, without any part of it.
+/// Reads what a plugin wrote to stdout: JSON, or YAML of at most 64 KiB if it does not begin with '{'. If that is no
+/// credential, `why` says so, without any part of it.
 exec_credential read_exec_credential(std::string_view text, std::string_view api_version, std::string& why);
 
 /// The text of a plugin without what looks like a secret and without the values of the variables in `p.environment`.

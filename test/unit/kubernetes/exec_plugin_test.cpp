@@ -24,6 +24,20 @@ TEST_CASE("exec plugin: the first request runs it, and the next ones use its tok
     CHECK_FALSE(s.told("s3cret-token"));
 }
 
+TEST_CASE("exec plugin: its credential may be YAML") {
+    exec_scene s;
+    const std::string head = "kind: ExecCredential\napiVersion: client.authentication.k8s.io/v1\n";
+    s.dir.write("answer", "%YAML 1.2\n---\n# from a script\n" + head +
+                              "status:\n  expirationTimestamp: 2024-01-01T01:00:00Z\n  token: yaml-token\n");
+    CHECK_FALSE(s.get());
+    CHECK(s.who() == "Bearer yaml-token");
+    s.dir.write("answer", "\n" + head + "base: &b {token: t2}\nstatus: {<<: *b, expirationTimestamp: null}\n");
+    s.b.clock->advance(1h); // it has ended, because its time was read
+    CHECK_FALSE(s.get());
+    CHECK(s.who() == "Bearer t2");
+    CHECK(s.dir.runs() == 2);
+}
+
 TEST_CASE("exec plugin: requests at the same time share one run") {
     exec_scene s(answers_later);
     for (int i = 0; i < 5; ++i) {

@@ -35,7 +35,16 @@ TEST_CASE("exec plugin: output that is no credential is refused, and not shown")
     informer::testing::need_pidfd_open(); // not from within a CHECK
     const std::string head = R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1")",
                       pem = "-----BEGIN X-----";
-    CHECK(complaint_of("echo s3cret") == "what it wrote to stdout is no JSON object");
+    const std::string no_object = "what it wrote to stdout is no JSON or YAML object";
+    CHECK(complaint_of("echo s3cret") == no_object);
+    CHECK(complaint_of("echo '{s3cret'") == no_object);
+    CHECK(complaint_of("echo 'a: s3cret: b'") == no_object);
+    CHECK(complaint_of("echo 'a: *s3cret'") == no_object);
+    CHECK(complaint_of("echo '- s3cret'") == no_object);
+    CHECK(complaint_of("echo 'a: {<<: s3cret}'") == no_object);
+    CHECK(complaint_of("echo 'kind: s3cret'") == "what it wrote to stdout is no ExecCredential");
+    CHECK(complaint_of("echo 'kind: ExecCredential'; head -c 70000 /dev/zero | tr '\\0' '#'") ==
+          "what it wrote to stdout is no JSON object, and too large for YAML");
     CHECK(complaint_of(answering(R"({"kind":"s3cret"})")) == "what it wrote to stdout is no ExecCredential");
     CHECK(complaint_of("sed s,/v1,/v1beta1, $D/answer") ==
           "asked for client.authentication.k8s.io/v1, it answered with client.authentication.k8s.io/v1beta1");

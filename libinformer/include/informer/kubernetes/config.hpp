@@ -26,14 +26,14 @@ namespace informer::kubernetes {
 /// credentials are not sent.
 ///
 /// The plugin runs without a shell, without a terminal and with nothing on its stdin. Its environment is that of the
-/// process, plus `environment` and $KUBERNETES_EXEC_INFO. It writes an ExecCredential (JSON, with a token, a client
-/// certificate and its key, or both) of at most 1 MiB to stdout. The run ends when the process ends, even if another
-/// process still holds its stdout open. A run is killed, with its whole process group, if it takes longer than
-/// `time_limit`, writes too much, loses the last caller that waited for it, or outlives its client. (A caller whose
-/// time limit is over mostly asks again: its run goes on for ten seconds, so that the next request finds it where it
-/// was. Lists and watches wait for 25 s at a time.) No thread and no SIGCHLD handler is used, and no other child
-/// process is waited for. For that the system must have pidfd_open (Linux 5.4). In a program that ignores SIGCHLD, or
-/// waits for every child itself, the exit status is lost: then only what the plugin wrote to stdout counts.
+/// process, plus `environment` and $KUBERNETES_EXEC_INFO. It writes an ExecCredential (JSON of at most 1 MiB or YAML of
+/// at most 64 KiB, with a token, a client certificate and its key, or both) to stdout. The run ends when the process
+/// ends, even if another process still holds its stdout open. A run is killed, with its whole process group, if it
+/// takes longer than `time_limit`, writes too much, loses the last caller that waited for it, or outlives its client.
+/// (A caller whose time limit is over mostly asks again: its run goes on for ten seconds, so that the next request
+/// finds it where it was. Lists and watches wait for 25 s at a time.) No thread and no SIGCHLD handler is used, and no
+/// other child process is waited for. For that the system must have pidfd_open (Linux 5.4). In a program that ignores
+/// SIGCHLD, or waits for every child itself, the exit status is lost: then only what the plugin wrote to stdout counts.
 ///
 /// What the plugin writes to stderr goes to `on_stderr` if that is set, else to the runtime's logger at
 /// `log_level::info`. Each line is passed on while the plugin runs, as soon as the line is complete, so that a login by
