@@ -1,5 +1,6 @@
 #include "http/tls_source.hpp"
 
+#include "http/transport.hpp"
 #include "root/file.hpp"
 
 #include <utility>
@@ -35,6 +36,7 @@ tls_source::tls_source(tls_options in_use, tls_files files, runtime r)
     in_use_.from_ = files_;
     for (std::string* path : {&files_.ca, &files_.certificate, &files_.key})
         if (informer::detail::is_read_once(*path)) path->clear();
+    warn();
 }
 
 tls_options tls_source::read(tls_options given, const tls_files& files, failure& f) {
@@ -59,8 +61,10 @@ void tls_source::look(std::span<const std::unique_ptr<client>> all) {
             if (!same && !f) c->set_tls(fresh, f); // what one client accepts, all accept
         if (!f) {
             if (!same) runtime_.log(log_level::info, "certificates were replaced on disk: new connections use them");
+            const bool other_ca = fresh.ca_pem_ != in_use_.ca_pem_;
             in_use_ = std::move(fresh);
             complained_ = false;
+            if (other_ca) warn();
             return;
         }
         why = f.message();
@@ -68,6 +72,11 @@ void tls_source::look(std::span<const std::unique_ptr<client>> all) {
     if (!complained_)
         runtime_.log(log_level::warning, "certificates on disk: " + why + "; those read before stay in use");
     complained_ = true;
+}
+
+void tls_source::warn() const {
+    if (!runtime_.logs(log_level::warning)) return;
+    if (const std::string what = left_out_authorities(in_use_); !what.empty()) runtime_.log(log_level::warning, what);
 }
 
 void tls_source::use_certificate(client& c, const std::string& certificate_pem, const std::string& key_pem,

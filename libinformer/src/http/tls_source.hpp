@@ -14,7 +14,8 @@ namespace informer::http::detail {
 /// Re-reads the files of a CA, client certificate and key once a minute (client-go: every five). Changed files are used
 /// for new connections; open connections go on, as watches end after minutes anyway. If something cannot be used (a
 /// file that is gone, a certificate whose key has not come yet), the old material stays in use, and that is logged
-/// once.
+/// once. Which CA certificates are left out because they cannot be parsed is logged once as well, also if they come
+/// from no file.
 class tls_source {
 public:
     /// `in_use`: what the files held when they were read last.
@@ -36,6 +37,8 @@ public:
     static constexpr std::chrono::minutes interval = std::chrono::minutes(1);
 
 private:
+    void warn() const;
+
     runtime runtime_;
     tls_files files_;
     tls_options in_use_;

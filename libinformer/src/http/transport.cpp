@@ -9,7 +9,9 @@
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/this_coro.hpp>
 
+#include <openssl/bio.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
@@ -18,6 +20,8 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <limits>
+#include <memory>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <utility>
@@ -234,8 +238,12 @@ private:
     std::string name_, problem_;
 };
 
+void refuse(failure& f, std::string_view what, std::string_view why) {
+    f = failure(errc::bad_configuration, std::string(what) + " cannot be used: " + std::string(why));
+}
+
 void refuse(failure& f, std::string_view what, const error_code& ec) {
-    f = failure(errc::bad_configuration, std::string(what) + " cannot be used: " + ec.message());
+    refuse(f, what, ec.message());
 }
 
 /// OpenSSL may have been configured so that it can do nothing, for instance with a provider that does not exist.
@@ -261,6 +269,48 @@ void use_pair(ssl::context& c, const std::string& certificate, const std::string
     if (ec) return refuse(f, of_file(whose + " certificate", from.certificate), ec);
     c.use_private_key(asio::buffer(key), ssl::context::pem, ec); // also checks that the two belong together
     if (ec) return refuse(f, of_file(whose + " key", from.key), ec);
+}
+
+/// Which certificates of a CA bundle can be used.
+struct authorities {
+    std::size_t good = 0, bad = 0;
+    error_code why; ///< of the first bad one
+};
+
+/// Reads them one by one, so that a bad one, or one that is still being written, does not take the others with it; what
+/// is no certificate is skipped. Go's CertPool does the same. `to` may be null.
+authorities read_authorities(std::string_view pem, X509_STORE* to) {
+    static constexpr std::string_view begin = "-----BEGIN ";
+    const auto next = [pem](std::size_t from) { // a line that begins so
+        std::size_t at = pem.find(begin, from);
+        while (at != std::string_view::npos && at > 0 && pem[at - 1] != '\n') at = pem.find(begin, at + 1);
+        return std::min(at, pem.size());
+    };
+    authorities all;
+    for (std::size_t at = next(0), end = 0; at < pem.size(); at = end) {
+        end = next(at + begin.size());
+        const std::string_view block = pem.substr(at, end - at), kind = block.substr(begin.size());
+        if (!kind.starts_with("CERTIFICATE-----") && !kind.starts_with("X509 CERTIFICATE-----")) continue;
+        ERR_clear_error();
+        const auto size = static_cast<int>(std::min<std::size_t>(block.size(), std::numeric_limits<int>::max()));
+        const std::unique_ptr<BIO, decltype(&BIO_free)> in(BIO_new_mem_buf(block.data(), size), BIO_free);
+        const std::unique_ptr<X509, decltype(&X509_free)> one(
+            in ? PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr) : nullptr, X509_free);
+        if (one && (!to || X509_STORE_add_cert(to, one.get()) == 1)) {
+            ++all.good;
+        } else if (++all.bad == 1) {
+            all.why = error_code(static_cast<int>(ERR_get_error()), asio::error::get_ssl_category());
+        }
+    }
+    ERR_clear_error(); // what is left would count as an error of the next connection
+    return all;
+}
+
+void trust(ssl::context& c, std::string_view pem, std::string_view what, failure& f) {
+    const authorities found = read_authorities(pem, SSL_CTX_get_cert_store(c.native_handle()));
+    if (found.good > 0) return;
+    if (found.bad > 0) return refuse(f, what, found.why);
+    refuse(f, what, "it holds no certificate");
 }
 
 /// Whether this issuer may have signed that certificate. OpenSSL goes by name and key identifiers and takes the first
@@ -304,8 +354,7 @@ std::shared_ptr<tls_context> make_client_context(const tls_options& o, failure& 
     context->verify_ = !o.insecure_;
     c.set_verify_mode(o.insecure_ ? ssl::verify_none : ssl::verify_peer, ec);
     if (!o.ca_pem_.empty()) {
-        c.add_certificate_authority(asio::buffer(o.ca_pem_), ec);
-        if (ec) refuse(f, of_file("CA certificate", o.from_.ca), ec);
+        trust(c, o.ca_pem_, of_file("CA certificate", o.from_.ca), f);
         // As in Go: what the user names is trusted, be it a root, an intermediate or the server's own certificate.
         X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(c.native_handle()), X509_V_FLAG_PARTIAL_CHAIN);
     } else if (!o.insecure_) {
@@ -328,8 +377,7 @@ std::shared_ptr<tls_context> make_server_context(const server_tls& o, failure& f
     use_pair(c, o.certificate_pem_, o.key_pem_, "server", {}, f);
     if (!f && !o.client_ca_pem_.empty()) {
         error_code ec;
-        c.add_certificate_authority(asio::buffer(o.client_ca_pem_), ec);
-        if (ec) refuse(f, "client CA certificate", ec);
+        trust(c, o.client_ca_pem_, "client CA certificate", f);
         c.set_verify_mode(ssl::verify_peer, ec);
         // A bad certificate makes the peer a stranger, it does not break the handshake: the handler answers 401, as
         // kube-apiserver does. OpenSSL keeps the verdict; peer() checks it.
@@ -339,6 +387,14 @@ std::shared_ptr<tls_context> make_server_context(const server_tls& o, failure& f
     }
     if (f) return nullptr;
     return context;
+}
+
+std::string left_out_authorities(const tls_options& o) {
+    const authorities found = read_authorities(o.ca_pem_, nullptr);
+    if (found.good == 0 || found.bad == 0) return {};
+    return of_file("CA certificates", o.from_.ca) + ": " + std::to_string(found.bad) + " of " +
+           std::to_string(found.good + found.bad) +
+           " cannot be read and are left out; the first: " + found.why.message();
 }
 
 std::shared_ptr<transport> plain_transport(tcp::socket s) {

@@ -68,6 +68,9 @@ class tls_context;
 /// `f`: errc::bad_configuration, naming the material that cannot be used; never its text.
 std::shared_ptr<tls_context> make_client_context(const tls_options& o, failure& f);
 std::shared_ptr<tls_context> make_server_context(const server_tls& o, failure& f);
+/// A warning about those certificates of the CA bundle that a client's context leaves out because they cannot be
+/// parsed; empty if there are none, or no others (which is an error of `make_client_context`).
+std::string left_out_authorities(const tls_options& o);
 
 std::shared_ptr<transport> plain_transport(tcp::socket s);
 /// `name`: what the certificate must be valid for, a host name (then also sent as SNI) or an address.

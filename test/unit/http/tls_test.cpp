@@ -426,6 +426,37 @@ TEST_CASE("an unknown server cannot make us check more signatures than it sends"
     CHECK(took < most * rungs * stranger.one_signature); // by name alone thousands fit: thirty times as many
 }
 
+TEST_CASE("of a bundle of authorities those count that can be parsed, on either side") {
+    const std::string good = authority().certificate_pem(),
+                      no_base64 = "-----BEGIN CERTIFICATE-----\n%%%\n-----END CERTIFICATE-----\n",
+                      no_certificate = "-----BEGIN CERTIFICATE-----\nbm9uZQ==\n-----END CERTIFICATE-----\n",
+                      no_end = "-----BEGIN CERTIFICATE-----\n" + good.substr(28, 65);
+    for (const auto& bundle : {no_base64 + good, good + no_base64, no_certificate + good, good + no_certificate,
+                               no_end + good, good + no_end, "about it\n" + good + "and more"}) {
+        CAPTURE(bundle);
+        CHECK_FALSE(run(server_tls(loopback_pair()), http::tls_options().ca(bundle)).f);
+        auto tls = server_tls(loopback_pair());
+        tls.client_ca_pem_ = bundle;
+        const auto admin = authority().client("admin", {});
+        CHECK(run(tls, trusting().certificate(admin.certificate_pem, admin.key_pem)).body == "admin");
+    }
+    for (const auto& bundle : {no_base64, no_certificate, no_end, no_base64 + no_end}) {
+        CAPTURE(bundle);
+        const failure f = configuration(http::tls_options().ca(bundle));
+        CHECK(f == errc::bad_configuration);
+        CHECK(says(f, "CA certificate cannot be used: "));
+    }
+    CHECK(ERR_peek_error() == 0); // it would count as an error of the next connection
+}
+
+TEST_CASE("what is no certificate in a bundle of authorities is skipped") {
+    const auto pair = authority().client("a", {});
+    CHECK_FALSE(
+        run(server_tls(loopback_pair()), http::tls_options().ca(pair.key_pem + authority().certificate_pem())).f);
+    const failure f = configuration(http::tls_options().ca(pair.key_pem));
+    CHECK(says(f, "CA certificate cannot be used: it holds no certificate"));
+}
+
 TEST_CASE("insecure accepts any certificate, only when asked") {
     const informer::testing::certificate_authority stranger("stranger");
     CHECK_FALSE(run(server_tls(stranger.server({"elsewhere"})), http::tls_options().insecure()).f);

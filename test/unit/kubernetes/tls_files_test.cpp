@@ -17,6 +17,8 @@ using informer::testing::temporary_folder;
 
 namespace {
 
+const std::string not_a_certificate = "-----BEGIN CERTIFICATE-----\nbm9uZQ==\n-----END CERTIFICATE-----\n";
+
 http::server_options serving(const certificate_authority& ca) {
     const key_pair own = ca.server({"127.0.0.1"});
     http::server_tls tls;
@@ -112,11 +114,41 @@ TEST_CASE("client: after a certificate was refused the files are read again befo
     CHECK(seen_as(b) == "bob");
 }
 
+TEST_CASE("client: a CA certificate that cannot be parsed takes no other with it, and is warned about once") {
+    const certificate_authority old, fresh;
+    const key_pair alice = fresh.client("alice", {});
+    const temporary_folder dir;
+    dir.write("ca.crt", not_a_certificate + old.certificate_pem() + not_a_certificate);
+    write_pair(dir, alice);
+    bench b(config_of(dir), serving(fresh));
+    const auto warned = [&](const std::string& how_many) {
+        return b.log.count("CA certificates of " + dir.path("ca.crt") + ": " + how_many +
+                           " cannot be read and are left out; the first: ");
+    };
+    failure f;
+    b.run(b.api->get(pods(), object_key("default", "a"), f));
+    CHECK(f == errc::tls_failed); // the old one was read, and did not sign
+    CHECK(warned("2 of 3") == 1);
+
+    dir.write("ca.crt", old.certificate_pem() + not_a_certificate + fresh.certificate_pem() +
+                            "-----BEGIN CERTIFICATE-----\nMIIB"); // somebody is still writing
+    CHECK(seen_as(b) == "alice");
+    CHECK(b.log.count("certificates were replaced on disk") == 1);
+    CHECK(warned("2 of 4") == 1);
+    for (int i = 0; i < 3; ++i) {
+        b.clock->advance(1min);
+        CHECK(seen_as(b) == "alice");
+    }
+    CHECK(warned("2 of 4") == 1);
+    CHECK(b.log.count("are left out") == 2);
+    CHECK(b.log.count("those read before stay in use") == 0);
+}
+
 TEST_CASE("client: an error about a certificate, key or CA that cannot be used names its file") {
     const certificate_authority ca;
     const key_pair alice = ca.client("alice", {}), bob = ca.client("bob", {});
     const temporary_folder dir;
-    const std::string odd = "-----BEGIN CERTIFICATE-----\nbm9uZQ==\n-----END CERTIFICATE-----\n";
+    const std::string& odd = not_a_certificate;
     asio::io_context io;
     const runtime rt(io.get_executor());
     const auto told = [&](const std::string& root, const key_pair& me) {

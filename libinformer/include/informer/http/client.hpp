@@ -40,7 +40,9 @@ public:
     tls_options& insecure(bool on = true) { insecure_ = on; return *this; }
     // clang-format on
 
-    std::string ca_pem_; ///< empty: the system's roots
+    /// Empty: the system's roots. As in Go, a certificate that cannot be parsed is left out (the clients of Kubernetes
+    /// and etcd warn about it); if nothing is left, that is an error. What is no certificate is skipped.
+    std::string ca_pem_;
     std::string certificate_pem_, key_pem_;
     std::string server_name_;
     bool insecure_ = false;
