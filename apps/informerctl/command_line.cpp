@@ -25,6 +25,10 @@ namespace {
 void add_connection(CLI::App& to, command_line& into) {
     to.add_option("--kubeconfig", into.kubeconfig, "Path of a kubeconfig file (default: $KUBECONFIG, ~/.kube/config)");
     to.add_option("--context", into.context, "Context of the kubeconfig");
+    to.add_option("--cluster", into.cluster, "Cluster of the kubeconfig, instead of the context's");
+    to.add_option(
+        "--user", into.user,
+        "User of the kubeconfig, instead of the context's; with etcd NAME[:PASSWORD] (default: $ETCDCTL_USER)");
     to.add_option("-s,--server", into.server, "URL of the API server");
     to.add_option("--token", into.token, "Bearer token");
     to.add_flag("--insecure-skip-tls-verify", into.insecure, "Do not verify the server's certificate");
@@ -34,7 +38,7 @@ void add_connection(CLI::App& to, command_line& into) {
 
 /// The etcd credentials that the command line gives; those that are missing come from the environment.
 struct etcd_words {
-    std::string user, password, password_file;
+    std::string password, password_file;
 };
 
 void add_etcd(CLI::App& to, etcd_line& into, etcd_words& words) {
@@ -49,7 +53,6 @@ void add_etcd(CLI::App& to, etcd_line& into, etcd_words& words) {
            "URLs of its members, with commas; implies --etcd (default: $ETCDCTL_ENDPOINTS, http://127.0.0.1:2379)")
         ->delimiter(',')
         ->allow_extra_args(false);
-    option("--user", words.user, "NAME[:PASSWORD] (default: $ETCDCTL_USER)");
     option("--password", words.password, "Others see what stands here: better $ETCDCTL_PASSWORD or --password-file");
     option("--password-file", words.password_file, "File that holds it");
     option("--cacert", into.cacert, "File of the CA to trust (default: $ETCDCTL_CACERT)");
@@ -90,7 +93,7 @@ std::string out_of_place(const CLI::App& command, bool etcd) {
             return std::any_of(names.begin(), names.end(), [&](const char* n) { return o->check_name(n); });
         };
         if (o->count() == 0) continue;
-        if (etcd && is({"--kubeconfig", "--context", "--server", "--token"}))
+        if (etcd && is({"--kubeconfig", "--context", "--cluster", "--server", "--token"}))
             return o->get_name() + " is of Kubernetes, and the keys are etcd's";
         if (!etcd && o->get_group() == "Keys of etcd")
             return o->get_name() + " is of etcd: --etcd or --endpoints go with it";
@@ -130,7 +133,7 @@ std::string complete(command_line& c, const etcd_words& words) {
         if (!skip) return "$ETCDCTL_INSECURE_SKIP_TLS_VERIFY: " + said + " is neither true nor false";
         c.insecure = *skip;
     }
-    e.user = words.user;
+    e.user = c.user;
     e.password = words.password;
     unless_given(e.user, "ETCDCTL_USER");
     if (!words.password_file.empty()) {

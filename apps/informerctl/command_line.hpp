@@ -25,7 +25,8 @@ struct etcd_line {
 struct command_line {
     informerctl::command command = informerctl::command::get;
     // where
-    std::string kubeconfig, context, server, token;
+    std::string kubeconfig, context, cluster, server, token;
+    std::string user; ///< of the kubeconfig; with etcd NAME[:PASSWORD]
     bool insecure = false;
     etcd_line etcd;
     // what

@@ -105,7 +105,8 @@ void ask_at_terminal(informer::kubernetes::exec_plugin& plugin) {
 void use_cluster(session& s, informer::failure& f) {
     const command_line& line = s.line;
     informer::kubernetes::kubeconfig_options where;
-    where.path(line.kubeconfig).context(line.context).server(line.server).insecure(line.insecure);
+    where.path(line.kubeconfig).context(line.context).cluster(line.cluster).user(line.user);
+    where.server(line.server).insecure(line.insecure);
     auto config = informer::kubernetes::default_config(where, f);
     if (f) return;
     if (!line.token.empty()) {

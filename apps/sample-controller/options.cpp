@@ -13,6 +13,8 @@ bool parse(int argc, char** argv, options& o, int& code) {
     app.add_option("--kubeconfig", o.kubeconfig,
                    "kubeconfig; default: $KUBECONFIG, ~/.kube/config, the pod's service account");
     app.add_option("--context", o.context, "context of the kubeconfig");
+    app.add_option("--cluster", o.cluster, "cluster of the kubeconfig, instead of the context's");
+    app.add_option("--user", o.user, "user of the kubeconfig, instead of the context's");
     app.add_option("--server,--master", o.server, "URL of the API server, instead of the kubeconfig's");
     app.add_option("-n,--namespace", o.name_space, "watch this namespace alone; default: all");
     app.add_option("--workers", o.workers, "Foos that are reconciled at the same time")

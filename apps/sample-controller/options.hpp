@@ -10,7 +10,7 @@
 namespace sample_controller {
 
 struct options {
-    std::string kubeconfig, context, server;
+    std::string kubeconfig, context, cluster, user, server;
     std::string name_space; ///< "": all
     std::size_t workers = 2;
     bool leader_elect = false;

@@ -185,7 +185,7 @@ int run(const options& o) {
     runtime rt(io.get_executor());
     rt.with_metrics(metrics).with_logger(log_to_stderr, o.verbosity > 1 ? log_level::debug : log_level::info);
     kubernetes::kubeconfig_options where;
-    where.path(o.kubeconfig).context(o.context).server(o.server);
+    where.path(o.kubeconfig).context(o.context).cluster(o.cluster).user(o.user).server(o.server);
     kubernetes::client_config config = kubernetes::default_config(where);
     config.user_agent = "sample-controller/" INFORMER_VERSION_STRING " (linux)";
 

@@ -300,12 +300,13 @@ TEST_CASE("errors of etcd are one clear line and exit code 1, wrong usage 2") {
         fails(on(g, {command, "/s/", "--cert", "x"}), 2, "--key");
         fails(on(g, {command, "/s/", "--wrap", "some"}), 2, "--wrap");
         fails(on(g, {command, "/s/", "--token", "x"}), 2, "--token is of Kubernetes");
-        fails(run({command, "pods", "--user", "x"}), 2, "--user is of etcd");
+        fails(run({command, "pods", "--password", "x"}), 2, "--password is of etcd");
+        fails(on(g, {command, "/s/", "--cluster", "x"}), 2, "--cluster is of Kubernetes");
         fails(on(g, {command}), 2, "RESOURCE");
         fails(run({command, "/s/"}), 2, "--etcd");
     }
     fails(run({"--endpoints", g.url, "resources"}), 2, "resources are of Kubernetes");
-    fails(run({"--user", "x", "get", "pods"}), 2, "--user is of etcd");
+    fails(run({"--password", "x", "get", "pods"}), 2, "--password is of etcd");
     fails(run({"--token", "x", "get", "--endpoints", g.url, "/s/"}), 2, "--token is of Kubernetes");
     fails(on(g, {"get", "/s/", "-A", "x"}), 2, "expected NAMESPACE/NAME");
     fails(on(g, {"get", "/s/", "--namespaced", "x"}), 2, "expected NAMESPACE/NAME");

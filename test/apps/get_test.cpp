@@ -334,6 +334,8 @@ TEST_CASE("errors are one clear line and exit code 1, wrong usage 2") {
         fails(run({command, "--kubeconfig", folder.write("broken", "apiVersion: v1\nclusters: [\n"), "pods"}), 1,
               "broken:");
         fails(run({command, k, "--context", "nowhere", "pods"}), 1, "nowhere");
+        fails(run({command, k, "--cluster", "nowhere", "pods"}), 1, "there is no cluster \"nowhere\"");
+        fails(run({command, k, "--user", "nobody", "pods"}), 1, "there is no user \"nobody\"");
         fails(run({command, k}), 2, "RESOURCE");
         fails(run({command, k, "pods", "-l", "a in (x"}), 2, "-l");
     }
@@ -366,6 +368,18 @@ TEST_CASE("options for server, user and namespace may stand before the command, 
     // the later option wins
     CHECK(run({"--kubeconfig", "absent", "get", k, "cm", "-o", "name"}).out == "configmap/a\n");
     CHECK(run({k, "get", "--etcd", "/a"}).err.find("--kubeconfig is of Kubernetes") != std::string::npos);
+}
+
+TEST_CASE("--user and --cluster choose among those of the kubeconfig, before the command and behind it") {
+    const server s({"--token", "good"});
+    const temporary_folder folder;
+    const auto k = "--kubeconfig=" + folder.write("config", "clusters: [{name: here, cluster: {server: '" + s.url +
+                                                                "'}}]\nusers: [{name: me, user: {token: good}}]\n");
+    CHECK(run({"get", k, "--user", "me", "--cluster", "here", "ns", "default", "-o", "name"}).out ==
+          "namespace/default\n");
+    CHECK(run({k, "--user=me", "--cluster=here", "get", "ns", "default", "-o", "name"}).out == "namespace/default\n");
+    CHECK(run({k, "--user=me", "--cluster=here", "resources"}).code == 0);
+    CHECK(run({"get", k, "--cluster", "here", "ns"}).err.find("nauthorized") != std::string::npos);
 }
 
 TEST_CASE("the value of an option may stand behind a '='; behind none, the next word is not taken for it") {

@@ -261,6 +261,10 @@ TEST_CASE("sample-controller: exit code 2 for bad usage, 1 for other errors, eac
     CHECK(ends({"--help"}).first == 0);
     CHECK(ends({"--kubeconfig", "/nonexistent"}).first == 1);
     const cluster c;
+    CHECK(ends({"--kubeconfig", c.kubeconfig(), "--user", "nobody"}).second.find("no user \"nobody\"") !=
+          std::string::npos);
+    CHECK(ends({"--kubeconfig", c.kubeconfig(), "--cluster", "none"}).second.find("no cluster \"none\"") !=
+          std::string::npos);
     const auto bad = ends({"--kubeconfig", c.kubeconfig(), "--leader-elect", "--lease-duration", "1"});
     CHECK(bad.first == 1);
     CHECK(bad.second.find("lease") != std::string::npos);

@@ -89,7 +89,7 @@ public:
 
     client_config resolve(failure& f) {
         f = failure();
-        const auto* context = choose_context(f);
+        const auto context = choose_context(f);
         if (!f && context && has_cluster(*context)) add_cluster(*context, f);
         if (!f) settle_server(context, f);
         if (!f && context && (context->user.given() || files_.users.contains(""))) add_user(*context, f);
@@ -101,35 +101,54 @@ public:
 private:
     failure refuse(std::string_view what) const { return place{origin_, 0}.refuse(what); }
 
-    const detail::context_entry* choose_context(failure& f) {
+    using maybe_context = std::optional<detail::context_entry>;
+
+    /// The context with the cluster and the user that were asked for instead of its own; none if the server alone was.
+    maybe_context choose_context(failure& f) {
+        maybe_context chosen = named_context(f);
+        if (f || !chosen) return chosen;
+        const auto replace = [&](located_text& part, const std::string& by, const auto& all, const std::string& kind) {
+            if (by.empty()) return;
+            if (!f && !all.contains(by)) f = refuse("there is no " + kind + " " + in_quotes(by) + known(all, kind));
+            part = located_text{by, place{"--" + kind, 0}};
+        };
+        replace(chosen->cluster, options_.cluster_, files_.clusters, "cluster");
+        replace(chosen->user, options_.user_, files_.users, "user");
+        return chosen;
+    }
+
+    maybe_context named_context(failure& f) {
         const std::string& name = options_.context_.empty() ? files_.current_context.text : options_.context_;
         if (name.empty() && !files_.contexts.contains("")) {
-            if (!options_.server_.empty()) return nullptr;
+            // As in client-go: an empty context, of which something is replaced.
+            if (!options_.cluster_.empty() || !options_.user_.empty()) return detail::context_entry();
+            if (!options_.server_.empty()) return std::nullopt;
             if (files_.contexts.empty() && !files_.empty_files.empty()) {
                 f = place{files_.empty_files.front(), 0}.refuse("the file is empty");
-                return nullptr;
+                return std::nullopt;
             }
-            f = refuse("no current-context is set, and no context was asked for" + known_contexts());
-            return nullptr;
+            f = refuse("no current-context is set, and no context was asked for" + known(files_.contexts, "context"));
+            return std::nullopt;
         }
         config_.context = name;
         const auto found = files_.contexts.find(name);
-        if (found != files_.contexts.end()) return &found->second;
+        if (found != files_.contexts.end()) return found->second;
         if (options_.context_.empty())
             f = files_.current_context.at.refuse("current-context is " + in_quotes(name) + ", which is not there" +
-                                                 known_contexts());
+                                                 known(files_.contexts, "context"));
         else
-            f = refuse("there is no context " + in_quotes(name) + known_contexts());
-        return nullptr;
+            f = refuse("there is no context " + in_quotes(name) + known(files_.contexts, "context"));
+        return std::nullopt;
     }
 
-    std::string known_contexts() const {
+    template <class Entries>
+    static std::string known(const Entries& all, const std::string& kind) {
         constexpr std::size_t most = 8;
         std::string text;
         std::size_t n = 0;
-        for (const auto& [name, entry] : files_.contexts)
+        for (const auto& [name, entry] : all)
             if (++n <= most) text += (n == 1 ? " (there are: " : ", ") + shown(name);
-        if (n == 0) return " (there are no contexts)";
+        if (n == 0) return " (there are no " + kind + "s)";
         return text + (n > most ? ", …)" : ")");
     }
 
@@ -170,7 +189,7 @@ private:
             config_.tls.ca_pem_ = pem(c.ca_data, c.ca_file, "certificate-authority", config_.tls_files.ca, f);
     }
 
-    void settle_server(const detail::context_entry* context, failure& f) {
+    void settle_server(const maybe_context& context, failure& f) {
         if (!options_.server_.empty()) {
             server_ = located_text{options_.server_, place{"--server", 0}};
             config_.tls.server_name_.clear(); // it belongs to the kubeconfig's server
@@ -178,6 +197,11 @@ private:
         if (options_.insecure_) config_.tls.insecure_ = true;
         if (!server_.given()) {
             const bool no_cluster = context && !has_cluster(*context);
+            if (no_cluster && context->at.file.empty()) { // there is no context, either
+                f = refuse("no current-context is set, and no cluster was asked for" +
+                           known(files_.clusters, "cluster"));
+                return;
+            }
             const std::string where = no_cluster ? "context " + in_quotes(config_.context) + " names no cluster"
                                                  : "the cluster has no server";
             f = (no_cluster ? context->at : server_.at).refuse(where);
@@ -196,7 +220,7 @@ private:
         if (endpoint_.tls && config_.tls.insecure_) config_.warnings.push_back(detail::not_verified(endpoint_));
     }
 
-    bool user_has_certificate(const detail::context_entry* context) const {
+    bool user_has_certificate(const maybe_context& context) const {
         if (!context) return false;
         const auto found = files_.users.find(context->user.text);
         return found != files_.users.end() &&
@@ -499,7 +523,8 @@ client_config default_config(const kubeconfig_options& options, failure& f, std:
     const kubeconfig all = read_files(from, f);
     if (f) return {};
     const bool in_pod = !variable("KUBERNETES_SERVICE_HOST").empty();
-    const bool asked = !options.path_.empty() || !options.server_.empty() || !options.context_.empty();
+    const bool asked = !options.path_.empty() || !options.server_.empty() || !options.context_.empty() ||
+                       !options.cluster_.empty() || !options.user_.empty();
     if (!in_pod || asked || !all.says_nothing()) return load(options, from, all, f);
     client_config c = in_cluster(options, root, f);
     // Users who meant a file must be told that the pod's own account is used instead.

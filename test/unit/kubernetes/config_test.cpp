@@ -311,6 +311,61 @@ TEST_CASE("kubeconfig: --server replaces the address and clears tls-server-name,
     CHECK(c.credentials.token == "t0");
 }
 
+TEST_CASE("kubeconfig: --user and --cluster replace those of the context") {
+    std::string more = config_with("{server: 'https://h'}", "{token: t}", ", namespace: ns1") +
+                       "- {name: d, context: {cluster: gone, user: gone, namespace: ns2}}\n";
+    more.insert(more.find("users:"), "- {name: k2, cluster: {server: 'https://h2', tls-server-name: n}}\n");
+    more.insert(more.find("contexts:"), "- {name: u2, user: {token: t2}}\n");
+    auto c = good(more, kubeconfig_options().user("u2"));
+    CHECK(c.server == "https://h");
+    CHECK(c.credentials.token == "t2");
+    CHECK(c.name_space == "ns1");
+    CHECK(c.context == "c");
+    c = good(more, kubeconfig_options().cluster("k2"));
+    CHECK(c.server == "https://h2");
+    CHECK(c.tls.server_name_ == "n");
+    CHECK(c.credentials.token == "t");
+    // Nobody asks for what the context names itself.
+    c = good(more, kubeconfig_options().context("d").cluster("k2").user("u2"));
+    CHECK(c.server == "https://h2");
+    CHECK(c.credentials.token == "t2");
+    CHECK(c.name_space == "ns2");
+    c = good(more, kubeconfig_options().server("https://h3").cluster("k2").user("u2"));
+    CHECK(c.server == "https://h3");
+    CHECK(c.credentials.token == "t2");
+}
+
+TEST_CASE("kubeconfig: an unknown --user or --cluster is refused with those that are known") {
+    const std::string yaml = config_with("{server: 'https://h'}", "{token: t}");
+    CHECK(refusal(yaml, kubeconfig_options().user("x")) ==
+          "/home/u/.kube/config: there is no user \"x\" (there are: u)");
+    CHECK(refusal(yaml, kubeconfig_options().cluster("x").user("u")) ==
+          "/home/u/.kube/config: there is no cluster \"x\" (there are: k)");
+    CHECK(refusal("kind: Config\n", kubeconfig_options().user("x")) ==
+          "/home/u/.kube/config: there is no user \"x\" (there are no users)");
+}
+
+TEST_CASE("kubeconfig: with --user or --cluster there need be no current context") {
+    std::string yaml = config_with("{server: 'https://h'}", "{token: t}", ", namespace: ns1");
+    yaml.erase(yaml.find("current-context"), yaml.find("clusters:") - yaml.find("current-context"));
+    auto c = good(yaml, kubeconfig_options().user("u").cluster("k"));
+    CHECK(c.server == "https://h");
+    CHECK(c.credentials.token == "t");
+    CHECK(c.name_space == "default");
+    CHECK(c.context.empty());
+    c = good(yaml, kubeconfig_options().cluster("k"));
+    CHECK(c.server == "https://h");
+    CHECK(c.credentials.token.empty());
+    c = good(yaml, kubeconfig_options().user("u").server("https://other"));
+    CHECK(c.server == "https://other");
+    CHECK(c.credentials.token == "t");
+    CHECK(refusal(yaml, kubeconfig_options().user("u")) ==
+          "/home/u/.kube/config: no current-context is set, and no cluster was asked for (there are: k)");
+    // A context that is named must be there, whatever replaces its parts.
+    CHECK(has(refusal("current-context: gone\n" + yaml, kubeconfig_options().user("u").cluster("k")),
+              "current-context is \"gone\", which is not there"));
+}
+
 TEST_CASE("kubeconfig: a server without scheme is TLS when there is TLS material") {
     CHECK(good(config_with("{server: 'h:80'}", "{}")).server == "http://h:80");
     CHECK(good(config_with(std::string("{server: 'h:80', certificate-authority-data: ") + pem_base64 + "}", "{}"))

@@ -134,6 +134,10 @@ public:
     // clang-format off
     kubeconfig_options& path(std::string p) { path_ = std::move(p); return *this; }
     kubeconfig_options& context(std::string c) { context_ = std::move(c); return *this; } ///< --context
+    /// --cluster: this cluster of the kubeconfig instead of the context's
+    kubeconfig_options& cluster(std::string c) { cluster_ = std::move(c); return *this; }
+    /// --user: this user of the kubeconfig instead of the context's
+    kubeconfig_options& user(std::string u) { user_ = std::move(u); return *this; }
     kubeconfig_options& server(std::string s) { server_ = std::move(s); return *this; }   ///< --server
     kubeconfig_options& insecure(bool on) { insecure_ = on; return *this; }
     // clang-format on
@@ -150,7 +154,7 @@ public:
         variables_[std::move(name)] = std::move(value);
         return *this;
     }
-    std::string path_, context_, server_, environment_, home_;
+    std::string path_, context_, cluster_, user_, server_, environment_, home_;
     std::map<std::string, std::string, std::less<>> variables_;
     bool insecure_ = false, use_environment_ = false;
 };
@@ -158,8 +162,9 @@ public:
 /// Loads like kubectl: from --kubeconfig, else from the list in $KUBECONFIG (for each entry the first file wins;
 /// missing files are skipped), else from ~/.kube/config. Relative paths in a file are relative to its folder; inline
 /// data takes precedence over a file. With `server` alone and no file at all, that server is used without credentials.
-/// Nothing is run here: an exec plugin (one that does not insist on a terminal by interactiveMode Always) is run by the
-/// first request.
+/// With `cluster` or `user` there need be no current context: who gives no `user` then has no credentials. YAML's merge
+/// keys (<<) are followed; a map's own members win. Nothing is run here: an exec plugin (one that does not insist on a
+/// terminal by interactiveMode Always) is run by the first request.
 ///
 /// *Proxies*: `proxy-url` of the cluster (http, https, socks5; also with `server`), else the environment, by the rules
 /// of client-go (Go's http.ProxyFromEnvironment): HTTPS_PROXY or https_proxy for https servers, HTTP_PROXY or
@@ -181,8 +186,9 @@ client_config parse_kubeconfig(std::string_view yaml, const std::string& file, c
 /// *Errors*: errc::bad_configuration if this is not a pod, or has no token.
 client_config in_cluster_config(failure& f, std::string root = "/var/run/secrets/kubernetes.io/serviceaccount");
 /// The kubeconfig. The in-cluster configuration instead if there is no kubeconfig or nothing in it
-/// ($KUBECONFIG=/dev/null), no file, server or context is asked for, and it is possible. (kubectl also goes in-cluster
-/// if there are contexts and none is current; here that is an error.) `root` is that of `in_cluster_config`.
+/// ($KUBECONFIG=/dev/null), no file, server, context, cluster or user is asked for, and it is possible. (kubectl also
+/// goes in-cluster if there are contexts and none is current; here that is an error.) `root` is that of
+/// `in_cluster_config`.
 client_config default_config(const kubeconfig_options& options, failure& f,
                              std::string root = "/var/run/secrets/kubernetes.io/serviceaccount");
 /// The same; throws `error`.
