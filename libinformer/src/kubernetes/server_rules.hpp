@@ -1,5 +1,7 @@
-// What the server's address decides: whether TLS is used, and whether credentials are sent. kubectl's rules, for every
-// configuration.
+// What the server's address decides: whether TLS is used, and whether credentials are sent. One rule for every
+// configuration, wherever it comes from. The scheme is that of client-go's rest.Config. kubectl differs in two ways: in
+// a kubeconfig it takes a server without a scheme for http, whatever CA or client certificate there is (it asks before
+// it reads them, and then drops them with the credentials); and without TLS it sends no credentials to loopback either.
 #pragma once
 
 #include <informer/http/url.hpp>
