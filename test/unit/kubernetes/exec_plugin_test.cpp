@@ -29,11 +29,11 @@ TEST_CASE("exec plugin: its credential may be YAML") {
     const std::string head = "kind: ExecCredential\napiVersion: client.authentication.k8s.io/v1\n";
     s.dir.write("answer", "%YAML 1.2\n---\n# from a script\n" + head +
                               "status:\n  expirationTimestamp: 2024-01-01T01:00:00Z\n  token: yaml-token\n");
-    CHECK_FALSE(s.get());
+    REQUIRE_FALSE(s.get());
     CHECK(s.who() == "Bearer yaml-token");
     s.dir.write("answer", "\n" + head + "base: &b {token: t2}\nstatus: {<<: *b, expirationTimestamp: null}\n");
     s.b.clock->advance(1h); // it has ended, because its time was read
-    CHECK_FALSE(s.get());
+    REQUIRE_FALSE(s.get());
     CHECK(s.who() == "Bearer t2");
     CHECK(s.dir.runs() == 2);
 }
