@@ -78,7 +78,10 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
                 if (s->stopping) co_return;
             }
             if (old) co_await free_slowly(s, *old);
-            if (d.what == delta::kind::replace) co_await replace(s, std::move(d.all));
+            if (d.what == delta::kind::replace) {
+                co_await replace(s, std::move(d.all));
+                if (--s->live->replacing == 0) s->live->replaced.notify();
+            }
             if (d.what == delta::kind::resync) {
                 // Only one of those that are due: meanwhile others become due, and a slow one again, but the stream
                 // must get its turn.

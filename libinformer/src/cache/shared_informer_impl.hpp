@@ -110,7 +110,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     struct machinery {
         explicit machinery(self s)
             : owner(std::move(s)), from(owner->from), queue(owner->rt.executor(), owner->options.queue_capacity_),
-              tasks(owner->rt.executor()), stop_asked(owner->rt.executor()), handlers_due(owner->rt.executor()) {
+              tasks(owner->rt.executor()), stop_asked(owner->rt.executor()), handlers_due(owner->rt.executor()),
+              replaced(owner->rt.executor()) {
             tasks.on_error([this](std::exception_ptr e) { // called by children, which are joined
                 if (!failed) failed = std::move(e);
                 stop_asked.notify();
@@ -145,8 +146,10 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
             bool more = false;                   ///< there is another round
             bool under_way = false;
         };
-        round calls;        ///< where the last slice of calls ended
-        bool going = false; ///< run() was resumed for the first time
+        round calls;                  ///< where the last slice of calls ended
+        bool going = false;           ///< run() was resumed for the first time
+        std::size_t replacing = 0;    ///< whole states on their way to the cache and the listeners
+        detail::async_event replaced; ///< there may be none any more
     };
     using subscriber = std::shared_ptr<subscription::state>;
 
@@ -162,7 +165,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> wait_for(self s, std::string doing, clock::duration at_most, look at);
     static asio::awaitable<void> wait_for_news(self s, clock::time_point until);
     void stop();
-    void end_early();               ///< without run(), which was never called or cannot go on
+    void end_early(); ///< without run(), which was never called or cannot go on
     std::string last_words() const; ///< the last error, if it still counts
     std::shared_ptr<const std::string> why_ended() const;
     [[noreturn]] void give_up(const std::string& doing, errc why) const;
@@ -207,6 +210,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<bool> carry_out(self s, reflector::action a);
     bool collecting() const noexcept; ///< a new state is being collected
     void replace_by(std::shared_ptr<detail::replacement> all);
+    static asio::awaitable<bool> wait_until_replaced(self s);
     void tell_absence(bool proven); ///< `proven`: by the state that was applied last
     void doubt_state();             ///< a watch contradicts the cache
 

@@ -212,7 +212,7 @@ private:
         if (s->into->ended_) co_return false;
         delta_queue& queue = s->live->queue;
         s->held_up = queue.size() >= queue.capacity();
-        if (s->consumer_held_up) s->note_depth(); // else the consumer does that, after its batch
+        if (s->consumer_held_up) s->refresh_figures(); // else the consumer does that, after its batch
         const bool room = co_await queue.room();
         if (!std::exchange(s->held_up, false)) co_return room;
         s->machine.progress(s->now()); // nothing could come while a slow subscriber held up the stream
@@ -361,7 +361,19 @@ void shared_informer::impl::replace_by(std::shared_ptr<detail::replacement> all)
     all->routine = machine.relists();
     delta d(delta::kind::replace);
     d.all = std::move(all);
-    live->queue.push(std::move(d));
+    if (live->queue.push(std::move(d))) ++live->replacing;
+}
+
+/// Until the last whole state is in the cache and delivered. What the queue holds is counted in deltas, and a whole
+/// state is one of them: without this, hundreds would pile up behind a listener that holds up the consumer, one for
+/// each list. False when cancelled.
+asio::awaitable<bool> shared_informer::impl::wait_until_replaced(self s) {
+    while (s->live->replacing != 0) {
+        if (s->consumer_held_up) s->refresh_figures(); // of what waits
+        const bool told = co_await s->live->replaced.wait();
+        if (!told) co_return false;
+    }
+    co_return true;
 }
 
 void shared_informer::impl::tell_absence(bool proven) {
@@ -388,6 +400,11 @@ asio::awaitable<void> shared_informer::impl::produce(self s) {
             s->live->hurry.reset();
             if (hurried || s->now() >= a.until) s->machine.slept(); // else cancelled, or a clock that wakes too early
             continue;
+        }
+        if (a.fresh && s->live->replacing != 0) {
+            const bool told = co_await wait_until_replaced(s);
+            if (!told) co_return;
+            continue; // time has passed: the reflector begins anew
         }
         const bool go_on = co_await carry_out(s, std::move(a));
         if (!go_on) co_return;

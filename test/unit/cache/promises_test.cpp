@@ -210,6 +210,98 @@ TEST_CASE("back_pressure: a subscriber that closes lets the watch go on", "[info
     CHECK(b.pods.get("default/a").resource_version().str() == "109");
 }
 
+namespace {
+
+/// Each list brings a new version of all objects; no watch lasts.
+class ever_new final : public list_watch {
+public:
+    static constexpr int objects = 20;
+    ever_new(failure end, bool versions) : end_(std::move(end)), versions_(versions) {}
+    const api_resource& resource() const override { return resource_; }
+    std::string describe() const override { return "pods"; }
+    asio::awaitable<list_result> list(list_options, object_sink& sink, failure&) override { return give(this, &sink); }
+    asio::awaitable<void> watch(watch_options, object_sink&, failure& f) override { return end(this, &f); }
+
+    int lists = 0;
+    document_pool* pool = nullptr; ///< the informer's
+
+private:
+    static asio::awaitable<list_result> give(ever_new* s, object_sink* sink) {
+        sink->opened();
+        ++s->lists;
+        s->pool = &sink->pool();
+        list_result all;
+        for (int i = 0; i < objects; ++i) {
+            failure f;
+            const std::string text = pod("p" + std::to_string(i), s->lists, std::to_string(s->lists));
+            sink->item(sink->pool().decode(text, object(), f));
+            const bool go_on = co_await sink->ready();
+            if (!go_on) co_return all;
+        }
+        if (s->versions_) all.resource_version = resource_version(std::to_string(s->lists));
+        all.items = objects;
+        co_return all;
+    }
+    static asio::awaitable<void> end(ever_new* s, failure* f) {
+        *f = s->end_;
+        co_return;
+    }
+
+    api_resource resource_{"", "v1", "pods", "Pod"};
+    failure end_;
+    bool versions_;
+};
+
+} // namespace
+
+TEST_CASE("back_pressure: states that are fetched again and again do not pile up behind the subscriber",
+          "[informer][promise]") {
+    for (const int code : {405, 410, 0}) {
+        CAPTURE(code);
+        bench b;
+        const auto source = std::make_shared<ever_new>(code != 0 ? status_failure(code, "No") : failure(), code != 0);
+        shared_informer pods(b.rt, source, informer_options().watch_list(false));
+        auto stuck = pods.subscribe(subscription_options().capacity(2).policy(overflow_policy::back_pressure));
+        auto other = pods.subscribe();
+        bool finished = false;
+        asio::co_spawn(b.context, pods.run(), [&finished](std::exception_ptr) { finished = true; });
+        b.settle();
+        for (int i = 0; i < 50; ++i) b.pass(61s);
+        CHECK(source->lists <= 3); // in the cache, on its way to the subscriber, and what was waited for
+        const informer_status held = pods.status();
+        CHECK_FALSE(held.held_up_by.empty());
+        CHECK(held.pool.objects == source->pool->statistics().objects); // nothing that waits is hidden
+        CHECK(held.pool.objects <= 3 * ever_new::objects);
+
+        const int before = source->lists;
+        read_all(stuck);
+        for (int i = 0; i < ever_new::objects; ++i) {
+            b.settle();
+            read_all(stuck);
+        }
+        if (source->lists == before) b.pass(61s);
+        CHECK(source->lists > before);
+        stuck.close();
+        b.settle();
+        for (int i = 0; i < 10; ++i) b.pass(61s);
+        CHECK(source->lists > before + 5);
+        const std::string newest = std::to_string(source->lists);
+        const object there = pods.get("default/p7");
+        CHECK(there.at_pointer("/spec/note").string_or_empty() == newest);
+        std::string told;
+        while (const auto e = other.try_next())
+            if (e->key().name == "p7") told = e->current.at_pointer("/spec/note").string_or_empty().str();
+        CHECK(told == newest);
+
+        auto again = pods.subscribe(subscription_options().capacity(2).policy(overflow_policy::back_pressure));
+        for (int i = 0; i < 5; ++i) b.pass(61s);
+        CHECK_FALSE(pods.status().held_up_by.empty());
+        pods.stop(); // amid the wait
+        b.settle();
+        CHECK(finished);
+    }
+}
+
 TEST_CASE("late subscribers: nothing missed, nothing twice, at whatever moment they come", "[informer][promise]") {
     // The moment is a number of handlers after new events came in.
     bool behind_everything = false;

@@ -14,8 +14,10 @@
 namespace informer {
 
 enum class informer_phase {
-    idle,        ///< `run()` has not been called yet
-    listing,     ///< a list or watch-list is under way; for the first one, until its result is in the cache
+    idle, ///< `run()` has not been called yet
+    /// A list or watch-list is under way (for the first one, until its result is in the cache), or will be as soon as
+    /// the last state has been delivered (`held_up_by`).
+    listing,
     watching,    ///< synced and following
     backing_off, ///< the last attempt failed; waiting to try again. Also while lists work and watches do not
     parked,      ///< the resource does not exist (404) or may not be read (401, 403, no credential): tried again rarely

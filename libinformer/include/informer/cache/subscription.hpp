@@ -21,7 +21,8 @@ enum class overflow_policy {
     /// whose uid changed counts twice).
     coalesce,
     /// Once `capacity` events are pending, the informer waits for this subscriber (and stops reading its watch) until
-    /// half of them have been taken. No event is ever merged.
+    /// half of them have been taken. No event is ever merged. Nor is a state fetched again before the last one that was
+    /// fetched has been delivered.
     back_pressure,
 };
 
