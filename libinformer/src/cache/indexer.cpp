@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -110,6 +111,7 @@ struct indexer::impl {
         index_version version;
         detail::object_cursor rest;
         bool walked = false;
+        bool torn = false; // memory ran out amid a step: an object may be missing, or half of it be there
         std::deque<std::pair<object, object>> changes; // before, after
     };
 
@@ -119,7 +121,7 @@ struct indexer::impl {
     object_map objects{traits};
     detail::namespace_census namespaces;
     std::vector<index_version> indexes;
-    std::vector<building> begun;
+    std::list<building> begun;
     detail::object_cursor filling;
     informer::resource_version version;
     // since the last publish(); set before a write can fail half-way, so that revert() undoes half a change, too
@@ -202,6 +204,8 @@ struct indexer::impl {
 
     /// Indexes up to `budget` objects or changes; returns what is left of the budget.
     std::size_t build(building& b, std::size_t budget) {
+        if (b.torn) b = begin(b.version.definition, objects);
+        b.torn = true;
         while (budget > 0 && !b.walked) {
             if (const object* o = b.rest.next()) {
                 reindex(b.version, object(), *o, b.rest.hash());
@@ -217,13 +221,25 @@ struct indexer::impl {
             b.changes.pop_front();
             --budget;
         }
+        b.torn = false;
         return budget;
     }
 
-    building begin(std::shared_ptr<const index_definition> definition) const {
+    std::shared_ptr<const index_definition> define(std::string name, index_function f) const {
+        if (knows(name)) throw error(errc::duplicate_index, "add index \"" + name + "\"");
+        if (!f) throw error(errc::bad_configuration, "add index \"" + name + "\": no function");
+        if (in_a_function)
+            throw error(errc::bad_configuration, "add index \"" + name + "\" from within an index function");
+        auto definition = std::make_shared<index_definition>();
+        definition->name = std::move(name);
+        definition->function = std::move(f);
+        return definition;
+    }
+
+    static building begin(std::shared_ptr<const index_definition> definition, const object_map& of) {
         building b;
-        b.version = empty_index(std::move(definition), traits.seed);
-        b.rest = detail::object_cursor(objects);
+        b.version = empty_index(std::move(definition), of.traits().seed);
+        b.rest = detail::object_cursor(of);
         return b;
     }
 
@@ -240,32 +256,37 @@ struct indexer::impl {
         published.store(std::move(next));
     }
 
+    std::shared_ptr<cache_snapshot::data> state() const {
+        auto now = std::make_shared<cache_snapshot::data>();
+        now->objects = objects;
+        now->mixed = mixed();
+        now->indexes = indexes;
+        now->begun = definitions_begun();
+        now->version = version;
+        return now;
+    }
+
     void publish() {
-        auto next = std::make_shared<cache_snapshot::data>();
-        next->objects = objects;
-        next->mixed = mixed();
-        next->indexes = indexes;
-        next->begun = definitions_begun();
-        next->version = version;
+        auto next = state();
         changed = false;
         published.store(std::move(next));
     }
 
-    /// A new index becomes visible.
-    void show(index_version index) {
-        if (ever_published || !changed) {
-            const bool all_published = !changed;
-            indexes.push_back(std::move(index));
-            changed = true;
-            if (all_published) publish();
-            return;
+    /// A complete index takes its place. If this throws, nothing has changed.
+    void show(building& b) {
+        indexes.reserve(indexes.size() + 1);
+        std::shared_ptr<cache_snapshot::data> next; // null: readers see the index with the next publish()
+        if (!changed) {
+            next = state();
+            next->indexes.push_back(b.version);
+        } else if (!ever_published) { // readers see an empty cache, and so an empty index
+            next = std::make_shared<cache_snapshot::data>(*published.current());
+            next->begun = definitions_begun();
+            next->indexes.push_back(index_version{b.version.definition, posting_map(b.version.postings.traits()), 0});
         }
-        // Nothing was ever published: readers see an empty cache, and so an empty index.
-        auto next = std::make_shared<cache_snapshot::data>(*published.current());
-        next->indexes.push_back(index_version{index.definition, posting_map(index.postings.traits()), 0});
-        next->begun = definitions_begun();
-        indexes.push_back(std::move(index));
-        published.store(std::move(next));
+        if (next) std::erase(next->begun, b.version.definition);
+        indexes.push_back(std::move(b.version));
+        if (next) published.store(std::move(next));
     }
 
     /// Takes the indexes of `made` if they are exactly those of `objects`; otherwise returns false.
@@ -279,22 +300,30 @@ struct indexer::impl {
         return true;
     }
 
+    /// What throws in the first part leaves all as it was; then what is left to build can be built later.
     void revert() {
         if (!changed) return;
         const std::shared_ptr<const cache_snapshot::data> seen = published.current();
-        const std::vector<index_version> complete = std::exchange(indexes, seen->indexes);
+        std::vector<index_version> seen_indexes = seen->indexes;
+        informer::resource_version seen_version = seen->version;
+        std::list<building> again; // of the published state, those that were complete first
+        for (const index_version& i : indexes)
+            if (!seen->find(i.definition->name)) again.push_back(begin(i.definition, seen->objects));
+        std::size_t complete = again.size();
+        for (const building& b : begun) again.push_back(begin(b.version.definition, seen->objects));
+
+        indexes.swap(seen_indexes);
         objects = seen->objects;
         traits = objects.traits();
-        version = seen->version;
+        version = std::move(seen_version);
         filling = detail::object_cursor();
+        begun.swap(again);
         changed = false;
         reverted = true;
-        for (building& b : begun) b = begin(b.version.definition);
-        for (const index_version& i : complete) {
-            if (seen->find(i.definition->name)) continue;
-            building b = begin(i.definition);
-            build(b, static_cast<std::size_t>(-1));
-            show(std::move(b.version));
+        for (; complete != 0; --complete) {
+            build(begun.front(), static_cast<std::size_t>(-1));
+            show(begun.front());
+            begun.pop_front();
         }
     }
 };
@@ -308,21 +337,22 @@ cache_snapshot indexer::snapshot() const {
 }
 
 void indexer::add_index(std::string name, index_function f) {
-    begin_index(std::move(name), std::move(f));
-    while (!add_index_step(static_cast<std::size_t>(-1))) {
+    auto definition = impl_->define(std::move(name), std::move(f));
+    while (!add_index_step(static_cast<std::size_t>(-1))) { // those that were begun before
     }
+    impl::building one = impl::begin(std::move(definition), impl_->objects);
+    impl_->build(one, static_cast<std::size_t>(-1));
+    impl_->show(one);
 }
 
 void indexer::begin_index(std::string name, index_function f) {
-    if (impl_->knows(name)) throw error(errc::duplicate_index, "add index \"" + name + "\"");
-    if (!f) throw error(errc::bad_configuration, "add index \"" + name + "\": no function");
-    if (impl_->in_a_function)
-        throw error(errc::bad_configuration, "add index \"" + name + "\" from within an index function");
-    auto definition = std::make_shared<index_definition>();
-    definition->name = std::move(name);
-    definition->function = std::move(f);
-    impl_->begun.push_back(impl_->begin(std::move(definition)));
-    impl_->show_begun();
+    impl_->begun.push_back(impl::begin(impl_->define(std::move(name), std::move(f)), impl_->objects));
+    try {
+        impl_->show_begun();
+    } catch (...) { // nobody would build it, and it would collect all changes for ever
+        impl_->begun.pop_back();
+        throw;
+    }
 }
 
 bool indexer::add_index_step(std::size_t objects) {
@@ -331,9 +361,8 @@ bool indexer::add_index_step(std::size_t objects) {
         impl::building& first = impl_->begun.front();
         objects = impl_->build(first, objects);
         if (!first.walked || !first.changes.empty()) return false;
-        index_version done = std::move(first.version);
-        impl_->begun.erase(impl_->begun.begin());
-        impl_->show(std::move(done));
+        impl_->show(first);
+        impl_->begun.pop_front();
         if (objects == 0) break;
     }
     return impl_->begun.empty();

@@ -17,14 +17,22 @@ constexpr std::size_t objects_a_step = 16;   // between two looks at the clock
 } // namespace
 
 void shared_informer::impl::add_index(std::string index, index_function f) {
+    if (ended) store->index.revert(); // its end may have had no memory for that
     const bool running = live && live->going && !stopping;
     if (!running || (!building_indexes && store->index.current_size() <= indexed_at_once)) {
         store->index.add_index(std::move(index), std::move(f));
-        note_index_errors();
+        try {
+            note_index_errors();
+        } catch (...) { // NOLINT(bugprone-empty-catch) it is there; its errors are noted with the next batch
+        }
         return;
     }
+    // First, because nothing takes back an index that was begun. It finds nothing to do if the rest fails.
+    if (!building_indexes && !store->index.knows_index(index)) {
+        live->tasks.spawn(build_indexes(shared_from_this()));
+        building_indexes = true;
+    }
     store->index.begin_index(std::move(index), std::move(f));
-    if (!std::exchange(building_indexes, true)) live->tasks.spawn(build_indexes(shared_from_this()));
 }
 
 /// Builds all indexes that were begun, one after the other.

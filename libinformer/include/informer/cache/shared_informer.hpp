@@ -211,7 +211,7 @@ public:
                                      delete_function on_delete, subscription_options options = subscription_options());
 
     /// Adds an index, even to a running informer. Throws `error(errc::duplicate_index)`;
-    /// `error(errc::bad_configuration)` without a function.
+    /// `error(errc::bad_configuration)` without a function. Whatever it throws, the index can then be added again.
     ///
     /// Returns at once. If there is next to nothing in the cache (or `run()` has not begun, or has ended), the index is
     /// then complete. Otherwise it is built in slices that leave the executor free, and becomes visible as a whole.

@@ -1,0 +1,116 @@
+// What is called on a running informer when the system refuses memory: a call that throws leaves nothing behind, and an
+// informer that ends for lack of memory says so.
+#include "refusal.hpp"
+#include "unit/cache/factory_fixture.hpp"
+
+#include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace informer;
+using namespace informer::testing;
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+
+namespace {
+
+/// If Asio's heap of timers cannot grow, Asio does not recover.
+void warm_up(asio::io_context& io) {
+    std::vector<std::unique_ptr<asio::steady_timer>> timers;
+    for (int i = 0; i < 16; ++i) {
+        timers.push_back(std::make_unique<asio::steady_timer>(io, 1h));
+        timers.back()->async_wait([](const boost::system::error_code&) {});
+    }
+    io.poll();
+    timers.clear();
+    io.restart();
+    io.poll();
+}
+
+/// An informer with `n` objects, in sync.
+struct in_sync {
+    explicit in_sync(int n) {
+        warm_up(b.context);
+        std::vector<std::string> all;
+        for (int i = 0; i < n; ++i) all.push_back(pod("p" + std::to_string(i), i + 1, "n" + std::to_string(i % 7)));
+        watch = b.sync_with(std::move(all), 5000);
+    }
+    /// New versions of one object.
+    void change(int times) {
+        for (int i = 0; i < times; ++i) {
+            watch->modified(pod("p0", ++version, "z" + std::to_string(i)));
+            b.settle();
+        }
+    }
+
+    bench b;
+    std::shared_ptr<watch_script> watch;
+    int version = 6000;
+};
+
+/// Asio's handlers, too.
+refusal of_all(refusal r) {
+    r.handlers = true;
+    return r;
+}
+
+template <class F>
+bool refused(const refusal& r, F f) {
+    try {
+        const lack l(of_all(r));
+        f();
+    } catch (const std::bad_alloc&) {
+        return true;
+    }
+    return false;
+}
+
+} // namespace
+
+TEST_CASE("an index that could not be added for lack of memory can be added again, and keeps no object", "[memory]") {
+    for (const int objects : {5, 600}) {
+        CAPTURE(objects);
+        for_every_request([objects](const refusal& r) {
+            in_sync s(objects);
+            shared_informer& pods = s.b.pods;
+            const std::string name = "an index whose name is no short text";
+            const auto add = [&] { pods.add_index(name, index_by_pointer("/spec/note")); };
+            const bool threw = refused(r, add);
+            if (threw) CHECK_NOTHROW(add());
+            s.b.settle();
+            s.change(100);
+            CHECK_FALSE(s.b.finished);
+            CHECK(pods.snapshot().has_index(name));
+            CHECK(pods.snapshot().by_index(name, "z99").size() == 1);
+            CHECK(pods.snapshot().by_index(name, "z98").empty());
+            if (threw) CHECK(pods.snapshot().by_index(name, "n1").size() == static_cast<std::size_t>(objects + 5) / 7);
+            s.b.pass(61s);
+            CHECK(pods.status().pool.objects == static_cast<std::size_t>(objects));
+        });
+    }
+}
+
+TEST_CASE("an index that a factory could not add for lack of memory is not taken for one that is there", "[memory]") {
+    for (const int more : {0, 600}) {
+        CAPTURE(more);
+        for_every_request([more](const refusal& r) {
+            workshop w;
+            warm_up(w.context);
+            w.more = more;
+            const informer_handle first = w.factory.get(pods);
+            w.settle();
+            const auto get = [&w] {
+                return w.factory.get(pods, "", informer_options().index("note", index_by_pointer("/spec/note")));
+            };
+            std::optional<informer_handle> second;
+            if (refused(r, [&] { second.emplace(get()); })) CHECK_NOTHROW(second.emplace(get()));
+            w.settle();
+            CHECK((*second)->snapshot().has_index("note"));
+        });
+    }
+}
