@@ -31,29 +31,43 @@ shared_informer::impl::subscriber shared_informer::impl::add_subscriber(subscrip
         one->end(why_ended());
         return one;
     }
-    if (store->has_synced()) {
-        // What is published but not delivered yet is in this snapshot; its events go only to those that subscribed
-        // before.
-        const cache_snapshot now_there = store->index.snapshot();
-        one->start(now_there, now_there.resource_version());
-        subscribers.push_back(one);
-    } else {
-        waiting.push_back(one);
-    }
-    if (resyncs) {
-        resyncs_waiting.push_back(one);
-        start_waiting_children();
+    try {
+        if (store->has_synced()) {
+            // What is published but not delivered yet is in this snapshot; its events go only to those that subscribed
+            // before.
+            const cache_snapshot now_there = store->index.snapshot();
+            one->start(now_there, now_there.resource_version());
+            subscribers.push_back(one);
+        } else {
+            waiting.push_back(one);
+        }
+        if (resyncs) {
+            resyncs_waiting.push_back(one);
+            start_waiting_children();
+        }
+    } catch (...) { // nobody has it: open, it might hold up the informer for ever
+        std::erase(resyncs_waiting, one);
+        one->close(subscription::pending_events::discard);
+        throw;
     }
     return one;
 }
 
+/// Those that it cannot start for lack of memory go on waiting.
 void shared_informer::impl::start_waiting_children() {
     if (!live || !live->going) return;
     const auto self_here = shared_from_this();
-    for (auto& h : std::exchange(handlers_waiting, {})) live->handlers.push_back(std::move(h));
-    if (!live->handlers.empty() && !std::exchange(live->calling, true)) live->tasks.spawn(call_handlers(self_here));
+    live->handlers.insert(live->handlers.end(), handlers_waiting.begin(), handlers_waiting.end());
+    handlers_waiting.clear();
+    if (!live->handlers.empty() && !live->calling) {
+        live->tasks.spawn(call_handlers(self_here));
+        live->calling = true;
+    }
     handlers_are_due();
-    for (auto& one : std::exchange(resyncs_waiting, {})) live->tasks.spawn(keep_resyncing(self_here, std::move(one)));
+    while (!resyncs_waiting.empty()) {
+        live->tasks.spawn(keep_resyncing(self_here, resyncs_waiting.back()));
+        resyncs_waiting.pop_back();
+    }
 }
 
 asio::awaitable<void> shared_informer::impl::keep_resyncing(self s, subscriber of) {
@@ -222,8 +236,15 @@ shared_informer::handler_handle shared_informer::add_event_handler(filter_functi
         h->on_add = std::move(on_add);
         h->on_update = std::move(on_update);
         h->on_delete = std::move(on_delete);
-        impl_->handlers_waiting.push_back(h);
-        impl_->start_waiting_children();
+        try {
+            impl_->handlers_waiting.push_back(h);
+            impl_->start_waiting_children();
+        } catch (...) { // nobody could remove it
+            std::erase(impl_->handlers_waiting, h);
+            h->removed = true;
+            h->let_go();
+            throw;
+        }
     }
     return handler_handle(h);
 }

@@ -114,3 +114,45 @@ TEST_CASE("an index that a factory could not add for lack of memory is not taken
         });
     }
 }
+
+TEST_CASE("a subscription that could not be made for lack of memory holds up nobody", "[memory]") {
+    for_every_request([](const refusal& r) {
+        in_sync s(1);
+        std::optional<subscription> made;
+        const bool threw = refused(r, [&] {
+            made.emplace(s.b.pods.subscribe(
+                subscription_options().resync(1h).policy(overflow_policy::back_pressure).capacity(1)));
+        });
+        CHECK(threw != made.has_value());
+        if (made) made->close();
+        s.change(5);
+        CHECK(s.b.note("p0") == "z4");
+        CHECK(s.b.pods.status().held_up_by.empty());
+        CHECK_FALSE(s.b.finished);
+    });
+}
+
+TEST_CASE("a handler that could not be added for lack of memory is released, and others can be added", "[memory]") {
+    for_every_request([](const refusal& r) {
+        in_sync s(1);
+        int called = 0, others = 0;
+        auto kept = std::make_shared<int>();
+        const std::weak_ptr<int> there = kept;
+        const auto options = subscription_options().resync(1h).policy(overflow_policy::back_pressure).capacity(1);
+        const bool threw = refused(r, [&] {
+            s.b.pods.add_event_handler([kept, &called](const object&, bool) { ++called; },
+                                       [&called](const object&, const object&) { ++called; }, nullptr, options);
+        });
+        kept.reset();
+        CHECK(there.expired() == threw);
+        const auto other = s.b.pods.add_event_handler([&others](const object&, bool) { ++others; }, nullptr, nullptr);
+        s.b.settle();
+        s.change(5);
+        CHECK((called == 0) == threw);
+        CHECK(others == 1);
+        CHECK(other.has_synced());
+        CHECK(s.b.note("p0") == "z4");
+        CHECK(s.b.pods.status().held_up_by.empty());
+        CHECK_FALSE(s.b.finished);
+    });
+}
