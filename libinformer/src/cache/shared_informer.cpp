@@ -58,9 +58,18 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
     co_await m->tasks.join();
     s->ended = true;
     s->end_subscribers();
-    s->store->index.revert();
-    s->refresh_figures();
-    s->note_phase();
+    // If it ends for lack of memory, there may be none for this either; and yet all that wait must be told.
+    const auto try_to = [&m](auto last) {
+        try {
+            last();
+        } catch (...) {
+            if (!m->failed) m->failed = std::current_exception();
+        }
+    };
+    try_to([&s] { s->store->index.revert(); });
+    try_to([&s] { s->refresh_figures(); });
+    try_to([&s] { s->note_phase(); });
+    s->note_stopped();
     s->news();
     if (m->failed) std::rethrow_exception(m->failed);
 }
@@ -72,10 +81,19 @@ void shared_informer::impl::stop() {
     if (live) live->stop_asked.notify();
     if (!started) {
         ended = true;
-        note_phase();
+        try {
+            note_phase();
+        } catch (...) { // NOLINT(bugprone-empty-catch) no memory to tell observers; the rest needs none
+        }
         end_early();
     }
     news();
+}
+
+/// Whatever else fails: needs no memory.
+void shared_informer::impl::note_stopped() noexcept {
+    const std::lock_guard lock(mutex);
+    figures.phase = informer_phase::stopped;
 }
 
 /// Also called while a context is destroyed: only waiters are notified, no observers.
@@ -84,10 +102,7 @@ void shared_informer::impl::end_early() {
     from.reset();
     end_subscribers();
     let_go();
-    {
-        const std::lock_guard lock(mutex);
-        figures.phase = informer_phase::stopped;
-    }
+    note_stopped();
     news();
 }
 

@@ -122,6 +122,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
         ~machinery() {
             owner->live = nullptr;
             if (!owner->ended) owner->end_early(); // dropped before it began, or the context is destroyed
+            owner->news();                         // also if run() ended by an exception
             if (going) owner->end_metrics();
             owner->let_go();
             for (const auto& h : handlers) h->let_go();
@@ -166,6 +167,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> wait_for_news(self s, clock::time_point until);
     void stop();
     void end_early(); ///< without run(), which was never called or cannot go on
+    void note_stopped() noexcept;
     std::string last_words() const; ///< the last error, if it still counts
     std::shared_ptr<const std::string> why_ended() const;
     [[noreturn]] void give_up(const std::string& doing, errc why) const;

@@ -156,3 +156,54 @@ TEST_CASE("a handler that could not be added for lack of memory is released, and
         CHECK_FALSE(s.b.finished);
     });
 }
+
+namespace {
+
+asio::awaitable<void> await_version(shared_informer from, bool* told) {
+    try {
+        co_await from.wait_until(resource_version("99999"), clock::duration::max());
+    } catch (...) { // NOLINT(bugprone-empty-catch) that it ended counts
+    }
+    *told = true;
+}
+
+} // namespace
+
+TEST_CASE("an informer that ends for lack of memory says so to all that wait, and in its status", "[memory]") {
+    std::size_t ends = 0;
+    for (const bool stop : {false, true}) {
+        CAPTURE(stop);
+        for_every_request([&ends, stop](const refusal& r) {
+            in_sync s(3);
+            shared_informer& pods = s.b.pods;
+            pods.add_index("note", index_by_pointer("/spec/note"));
+            const auto events = pods.subscribe();
+            bool told = false;
+            asio::co_spawn(s.b.context, await_version(pods, &told), asio::detached);
+            s.b.settle();
+            for (int i = 0; i < 3; ++i)
+                s.watch->modified(pod("p1", 6000 + i, "a note of some length, number " + std::to_string(i)));
+            s.watch->added(pod("q", 6100));
+            if (stop) pods.stop();
+            {
+                const lack l(r);
+                s.b.settle();
+            }
+            s.b.settle();
+            for (int i = 0; i < 100 && !s.b.finished; ++i) s.b.pass(1s);
+            if (!s.b.finished) {
+                CHECK(s.b.note("q").empty()); // it is there
+                pods.stop();
+                s.b.settle();
+            } else if (!stop) {
+                ++ends;
+            }
+            CHECK(s.b.finished);
+            CHECK(told);
+            CHECK(pods.status().phase == informer_phase::stopped);
+            CHECK_NOTHROW(pods.add_index("late", index_by_pointer("/spec/note"))); // of what can still be read
+            CHECK(pods.snapshot().by_index("late", "n0").size() == 1);
+        });
+    }
+    CHECK(ends > 0);
+}
