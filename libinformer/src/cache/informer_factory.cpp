@@ -9,7 +9,9 @@
 #include <boost/asio/this_coro.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <set>
 #include <string>
@@ -37,7 +39,11 @@ struct identity {
 };
 
 /// Lives in the frame of the coroutine that runs an informer, and is gone when that is gone.
-struct run_token {};
+struct run_token {
+    explicit run_token(shared_informer i) : informer(std::move(i)) {}
+    shared_informer informer;
+    std::atomic<bool> to_stop{false}; ///< its last handle is gone, and there was no memory to say so
+};
 /// The exception that ended an informer, if one did.
 struct run_error {
     std::string text;
@@ -85,12 +91,17 @@ class lease {
 public:
     lease(shared_informer i, identity what, std::string ns, bool shareable, runtime r)
         : informer(std::move(i)), of(std::move(what)), name_space(std::move(ns)), can_be_shared(shareable),
-          rt_(std::move(r)) {}
+          rt_(std::move(r)), stop_([i = informer]() mutable { i.stop(); }) {}
     lease(const lease&) = delete;
     lease& operator=(const lease&) = delete;
     ~lease() {
-        // Without a coroutine there is nothing to stop. The context may be destroyed at this moment.
-        if (!running.expired()) detail::home_of(rt_).dispatch([i = informer]() mutable { i.stop(); });
+        const auto token = running.lock();
+        if (!token) return; // without a coroutine there is nothing to stop
+        try {
+            detail::home_of(rt_).dispatch(std::move(stop_)); // the context may be destroyed at this moment
+        } catch (...) {
+            token->to_stop = true; // the factory does it when it is used next
+        }
     }
 
     shared_informer informer;
@@ -103,6 +114,7 @@ public:
 
 private:
     runtime rt_;
+    std::function<void()> stop_; ///< made in advance: the last handle may be released when there is no memory
 };
 
 } // namespace
@@ -133,12 +145,29 @@ struct informer_factory::impl {
         : rt(std::move(r)), make(std::move(m)), tasks(std::make_shared<task_group>(rt.executor())) {}
 
     std::vector<std::shared_ptr<lease>> live() {
-        std::erase_if(leases, [](const auto& weak) { return weak.expired(); });
+        stop_released();
+        std::erase_if(leases, [](const leased& one) { return one.by.expired() && one.running.expired(); });
         std::vector<std::shared_ptr<lease>> out;
-        for (const auto& weak : leases) {
-            if (auto l = weak.lock(); l && !l->running.expired()) out.push_back(std::move(l));
+        for (const leased& one : leases) {
+            if (auto l = one.by.lock(); l && !l->running.expired()) out.push_back(std::move(l));
         }
         return out;
+    }
+    /// Without a list of them: there may be no memory for one, and what stop() notifies may call the factory.
+    template <class Predicate>
+    std::shared_ptr<run_token> first_running(Predicate which) const {
+        for (const leased& one : leases) {
+            if (auto token = one.running.lock(); token && which(*token)) return token;
+        }
+        return nullptr;
+    }
+    /// Stops those that were released when there was no memory to stop them.
+    void stop_released() {
+        const auto released = [](const run_token& t) { return t.to_stop.load(); };
+        while (const auto token = first_running(released)) {
+            token->informer.stop();
+            token->to_stop = false;
+        }
     }
     /// The live ones that are not stopping: an informer may have been stopped but not have ended yet.
     std::vector<std::shared_ptr<lease>> lasting() {
@@ -156,7 +185,8 @@ struct informer_factory::impl {
     /// waits for that informer.
     void stop() {
         stopping = true; // first: what stop() notifies may call get()
-        for (shared_informer& one : informers()) one.stop();
+        const auto runs_on = [](const run_token& t) { return !informer_handle::entry::stopping(t.informer); };
+        while (const auto token = first_running(runs_on)) token->informer.stop();
         tasks->stop();
     }
     static asio::awaitable<void> synced(std::shared_ptr<impl> s, clock::duration at_most);
@@ -165,7 +195,11 @@ struct informer_factory::impl {
     runtime rt;
     list_watch_factory make;
     std::shared_ptr<task_group> tasks; ///< null after shutdown(): nothing depends on the executor any more
-    std::vector<std::weak_ptr<lease>> leases;
+    struct leased {
+        std::weak_ptr<lease> by;
+        std::weak_ptr<run_token> running;
+    };
+    std::vector<leased> leases;
     bool stopping = false;
 };
 
@@ -220,9 +254,9 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
     shared_informer informer(impl_->rt, std::move(source), std::move(options));
     auto fresh = std::make_shared<lease>(informer, std::move(wanted), name_space, shareable, impl_->rt);
     fresh->indexes = std::move(indexes);
-    auto token = std::make_shared<run_token>();
+    auto token = std::make_shared<run_token>(informer);
     fresh->running = token;
-    impl_->leases.push_back(fresh);
+    impl_->leases.push_back({fresh, token});
     impl_->tasks->spawn(run_one(impl_->rt, informer, std::move(token), fresh->error));
     return informer_handle(std::make_shared<informer_handle::entry>(std::move(fresh), name_space));
 }
@@ -265,8 +299,8 @@ asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, cl
         std::set<std::string> indexes;
     };
     std::vector<one> all; // without keeping them running
-    for (const auto& weak : s->leases)
-        if (const auto l = weak.lock()) all.push_back(one{l->informer, l->error, l, l->indexes});
+    for (const leased& each : s->leases)
+        if (const auto l = each.by.lock()) all.push_back(one{l->informer, l->error, l, l->indexes});
     std::vector<std::pair<failure, std::string>> failed; // of each informer, and what ended it
     errc why = errc::deadline_exceeded;
     for (one& x : all) {

@@ -207,3 +207,42 @@ TEST_CASE("an informer that ends for lack of memory says so to all that wait, an
     }
     CHECK(ends > 0);
 }
+
+TEST_CASE("the last handle of an informer can be released without memory: it is stopped", "[memory]") {
+    for (const bool handlers : {false, true}) {
+        CAPTURE(handlers);
+        workshop w;
+        informer_handle here = w.factory.get(pods);
+        w.settle();
+        REQUIRE(w.source(0));
+        refusal r;
+        r.handlers = handlers;
+        {
+            refusal_now = refusal();
+            const lack l(r);
+            here.release();
+        }
+        CHECK((refusal_now.refused != 0) == handlers);
+        w.settle();
+        if (handlers) { // nothing could be posted: the factory stops it when it is used next
+            CHECK(w.source(0));
+            CHECK(w.factory.status().empty());
+            w.settle();
+        }
+        CHECK_FALSE(w.source(0));
+    }
+    SECTION("or at the latest when the factory shuts down") {
+        workshop w;
+        informer_handle here = w.factory.get(pods);
+        w.settle();
+        refusal r;
+        r.handlers = true;
+        {
+            const lack l(r);
+            here.release();
+        }
+        asio::co_spawn(w.context, w.factory.shutdown(), asio::detached);
+        w.settle();
+        CHECK_FALSE(w.source(0));
+    }
+}
