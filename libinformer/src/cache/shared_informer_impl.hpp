@@ -5,6 +5,7 @@
 #include "event_shares.hpp"
 #include "past_state.hpp"
 #include "replacement.hpp"
+#include "root/series.hpp"
 #include "root/turn_watch.hpp"
 #include "subscription_state.hpp"
 
@@ -123,7 +124,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
             owner->live = nullptr;
             if (!owner->ended) owner->end_early(); // dropped before it began, or the context is destroyed
             owner->news();                         // also if run() ended by an exception
-            if (going) owner->end_metrics();
+            if (series.leave()) owner->end_metrics();
             owner->let_go();
             for (const auto& h : handlers) h->let_go();
         }
@@ -147,8 +148,9 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
             bool more = false;                   ///< there is another round
             bool under_way = false;
         };
-        round calls;                  ///< where the last slice of calls ended
-        bool going = false;           ///< run() was resumed for the first time
+        round calls;        ///< where the last slice of calls ended
+        bool going = false; ///< run() was resumed for the first time
+        detail::series_share series;
         std::size_t replacing = 0;    ///< whole states on their way to the cache and the listeners
         detail::async_event replaced; ///< there may be none any more
     };
@@ -199,7 +201,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void count(std::string_view counter, double n) const;
     void count(std::string_view counter, double n, std::string_view label, std::string_view value) const;
     void gauge(std::string_view name, double value) const;
-    void begin_metrics() const;
+    void begin_metrics();
     void end_metrics() const;
 
     // ---- shared_informer_producer.cpp ------------------------------------------------------------------------------

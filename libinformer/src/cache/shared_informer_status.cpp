@@ -1,8 +1,6 @@
 // What an informer reports about itself: its status, its log, its observers, its metrics.
 #include "shared_informer_impl.hpp"
 
-#include "root/series.hpp"
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -252,6 +250,7 @@ void shared_informer::impl::refresh_figures() {
     }
     if (!rt.metrics()) return;
     count("informer_received_bytes_total", static_cast<double>(received - std::exchange(bytes_counted, received)));
+    if (ended) return; // its successor of the same name may report by now
     gauge("informer_objects", static_cast<double>(snapshot.size()));
     gauge("informer_bytes", static_cast<double>(statistics.bytes + memory));
     note_depth();
@@ -293,7 +292,8 @@ constexpr std::array others = {"informer_list_requests_total", "informer_watch_r
 
 /// A series that began with its first failure would hide that failure: Prometheus sees no growth before the second
 /// sample.
-void shared_informer::impl::begin_metrics() const {
+void shared_informer::impl::begin_metrics() {
+    live->series = detail::series_share(rt.metrics(), "informer", name);
     for (const auto* counter : failure_counters) count(counter, 0);
     for (const auto* reason : restart_reasons) count("informer_restarts_total", 0, "reason", reason);
 }

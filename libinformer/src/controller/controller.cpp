@@ -5,7 +5,6 @@
 
 #include "root/in_seconds.hpp"
 #include "root/quietly.hpp"
-#include "root/series.hpp"
 #include "root/while_it_lasts.hpp"
 
 #include <boost/asio/this_coro.hpp>
@@ -46,7 +45,7 @@ controller::impl::impl(runtime r, std::string n, controller_options o, reconcile
       keys(std::make_shared<queue>(rt, queue_options(name, options),
                                    options.fair_namespaces_ ? by_namespace : queue::group_function())),
       begun(rt.executor(), asio::steady_timer::time_point::max()), workers_news(rt.executor()),
-      sources_news(rt.executor()), shards(rt.executor()) {}
+      sources_news(rt.executor()), shards(rt.executor()), series(rt.metrics(), "controller", name) {}
 
 void controller::impl::count(std::string_view counter, std::string_view label, std::string_view value, double n) const {
     auto* m = rt.metrics();
@@ -65,8 +64,8 @@ void controller::impl::begin_series() {
 }
 
 controller::impl::~impl() {
+    if (!series.leave()) return;
     auto* m = rt.metrics();
-    if (m == nullptr) return;
     constexpr std::array gauges = {workers_gauge, active_gauge};
     const metrics_sink::label of("controller", name);
     detail::end_gauges(*m, gauges, {of});

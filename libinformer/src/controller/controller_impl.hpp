@@ -6,6 +6,7 @@
 #include <informer/detail/async.hpp>
 #include <informer/task_group.hpp>
 
+#include "root/series.hpp"
 #include "root/turn_watch.hpp"
 
 #include <boost/asio/steady_timer.hpp>
@@ -79,6 +80,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     detail::async_event workers_news; ///< a stop, or a worker has ended
     detail::async_event sources_news;
     shard_news shards;
+    detail::series_share series;
     keys_in_vain standby;
     std::size_t workers_alive = 0;
 

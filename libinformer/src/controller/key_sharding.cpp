@@ -99,10 +99,11 @@ struct shard_group::impl {
         : rt(std::move(r)), client(std::move(c)), options(std::move(o)) {
         if (options.identity_.empty()) options.identity_ = detail::host_label();
         throw_on(options.check());
+        series = detail::series_share(rt.metrics(), "shards", options.group_);
     }
     ~impl() {
         constexpr std::array gauges = {"informer_shard_members", "informer_shard_active"};
-        if (auto* m = rt.metrics()) detail::end_gauges(*m, gauges, {{"group", options.group_}});
+        if (series.leave()) detail::end_gauges(*rt.metrics(), gauges, {{"group", options.group_}});
     }
     impl(const impl&) = delete;
     impl& operator=(const impl&) = delete;
@@ -110,6 +111,7 @@ struct shard_group::impl {
     runtime rt;
     kubernetes::client client;
     shard_group_options options;
+    detail::series_share series;
 
     // State of one run.
     bool running = false, stopping = false;

@@ -285,10 +285,11 @@ struct leader_elector::impl {
     leader_election_options options;
     bool running = false;
     std::shared_ptr<election> latest; ///< kept after its end, for what was seen last
+    detail::series_share series;      ///< from the first run on
 
     ~impl() {
+        if (!series.leave()) return;
         auto* m = rt.metrics();
-        if (m == nullptr || !latest) return;
         constexpr std::array gauges = {"leader_election_master_status"}, counters = {"leader_election_slowpath_total"};
         const metrics_sink::label of("name", options.name_);
         detail::end_gauges(*m, gauges, {of});
@@ -309,6 +310,7 @@ asio::awaitable<election_end> leader_elector::impl::run(std::shared_ptr<impl> se
     const detail::while_it_lasts running(self->running);
     const auto e = std::make_shared<election>(self->rt, self->client, self->options);
     self->latest = e;
+    if (!self->series) self->series = detail::series_share(self->rt.metrics(), "election", self->options.name_);
     e->gauge(0);
     // A child, so that a cancellation of run() reaches neither the renewals that the work needs until its end nor the
     // release of the Lease.

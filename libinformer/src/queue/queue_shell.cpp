@@ -93,7 +93,8 @@ private:
 };
 
 queue_shell::queue_shell(runtime rt, std::string name)
-    : rt_(std::move(rt)), name_(std::move(name)), sink_(name_.empty() ? nullptr : rt_.metrics()) {
+    : rt_(std::move(rt)), name_(std::move(name)), sink_(name_.empty() ? nullptr : rt_.metrics()),
+      series_(std::make_unique<series_share>(sink_, "queue", name_)) {
     // A counter that appears with its first event hides that event from `increase()`.
     if (sink_ == nullptr) return;
     for (const auto* counter : {"workqueue_adds_total", "workqueue_retries_total"})
@@ -101,7 +102,7 @@ queue_shell::queue_shell(runtime rt, std::string name)
 }
 
 queue_shell::~queue_shell() {
-    if (sink_ == nullptr) return;
+    if (!series_->leave()) return;
     constexpr std::array gauges = {"workqueue_depth", "workqueue_unfinished_work_seconds",
                                    "workqueue_longest_running_processor_seconds"};
     constexpr std::array others = {"workqueue_adds_total", "workqueue_retries_total",

@@ -3,6 +3,7 @@
 
 #include "executor_home.hpp"
 #include "one_line.hpp"
+#include "series.hpp"
 #include "system_clock.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -94,11 +95,17 @@ public:
         }
     }
 
+    const std::shared_ptr<detail::series_users> users = std::make_shared<detail::series_users>();
+
 private:
     std::shared_ptr<metrics_sink> inner_;
 };
 
 } // namespace
+
+std::shared_ptr<detail::series_users> detail::users_of(metrics_sink& sink) noexcept {
+    return static_cast<contained_sink&>(sink).users;
+}
 
 runtime::runtime(asio::any_io_executor executor, const char&)
     : home_(std::make_shared<detail::executor_home>(std::move(executor))), clock_(system_clock()),

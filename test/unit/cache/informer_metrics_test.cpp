@@ -2,6 +2,8 @@
 #include "informer_fixture.hpp"
 #include "support/recording_sink.hpp"
 
+#include <informer/cache/informer_factory.hpp>
+
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -126,6 +128,35 @@ TEST_CASE("an informer that stops leaves no series in its sink", "[informer][met
         m.here.settle();
         CHECK(m.told->live.size() == both - all);
     }
+}
+
+TEST_CASE("an informer that stops leaves the series of another one of its name alone; the last one ends them",
+          "[informer][metrics]") {
+    measured m;
+    std::vector<std::shared_ptr<scripted_list_watch>> sources;
+    informer_factory factory(m.rt, [&](const api_resource& r, const std::string&) {
+        const auto s = std::make_shared<scripted_list_watch>(m.here.context.get_executor(), r);
+        s->on_watch()->added(pod("a", 1)).bookmark("5", true);
+        sources.push_back(s);
+        return s;
+    });
+    const api_resource resource("", "v1", "pods", "Pod");
+    informer_handle h = factory.get(resource);
+    m.here.settle();
+    const std::set<std::string> all = m.told->live;
+    CHECK_FALSE(all.empty());
+    h.release(); // not ended yet
+    h = factory.get(resource);
+    m.here.settle();
+    REQUIRE(sources.size() == 2);
+    CHECK(h->has_synced());
+    CHECK(m.told->live == all);
+    CHECK(m.told->gauges.at("informer_objects resource=pods") == 1);
+    CHECK(m.told->counters.at("informer_watch_requests_total resource=pods") == 2);
+    h.release();
+    m.here.settle();
+    CHECK(m.told->live.empty());
+    CHECK(m.told->gauges.at("informer_objects resource=pods") == 0);
 }
 
 TEST_CASE("counters of failures begin at 0, so that the first failure is growth", "[informer][metrics]") {

@@ -211,3 +211,16 @@ TEST_CASE("Q9 a sink that throws does not disturb the queue") {
     s.pass(500ms);
     CHECK(s.idle());
 }
+
+TEST_CASE("Q9 of two queues of one name the last one ends the series") {
+    const auto sink = std::make_shared<recording_sink>();
+    queue_scene s(work_queue_options().name("foos"), sink);
+    s.q->add("a");
+    { const queue_scene::queue other(s.world, work_queue_options().name("foos")); }
+    s.pass(1min);
+    CHECK(sink->live.contains("workqueue_adds_total name=foos"));
+    CHECK(sink->live.contains("workqueue_depth name=foos"));
+    s.q.reset();
+    s.pass(1min);
+    CHECK(sink->live.empty());
+}

@@ -20,6 +20,7 @@
 namespace informer::detail {
 
 class waiter;
+class series_share;
 class queue_timer;
 class ticket_line;
 
@@ -168,6 +169,7 @@ private:
     const runtime rt_;
     const std::string name_;
     metrics_sink* const sink_; ///< null: nobody wants figures, and none are made
+    const std::unique_ptr<series_share> series_;
     std::atomic<std::size_t> depth_{0};
     std::atomic<std::size_t> untold_{0};   ///< changes of depth_ not told to the sink; the thread that makes it 1 tells
     time_point armed_ = time_point::max(); ///< when the timer rings, or is about to be told to
