@@ -106,9 +106,9 @@ public:
     object get(const object_key& key) const { return snapshot().get(key); }
 
     /// Adds an index, even if the cache is already filled (writer's side). Throws `error(errc::duplicate_index)`;
-    /// `error(errc::bad_configuration)` without a function. Whatever it throws, the index is then not there and can be added
-    /// again. Readers see the index at once if everything is published or nothing has been yet, otherwise with the next
-    /// `publish()`.
+    /// `error(errc::bad_configuration)` without a function. Whatever it throws, the index is then not there and can be
+    /// added again. Readers see the index at once if everything is published or nothing has been yet, otherwise with
+    /// the next `publish()`.
     void add_index(std::string name, index_function f);
     /// The same in slices, for a filled cache: begins the index. Each call of `add_index_step` then indexes about
     /// `objects` objects, until it returns true (then all indexes that were begun are done). Other writes may come in
