@@ -77,9 +77,8 @@ std::string glance(const object& o) {
     }
     std::string last;
     for (const value c : status["conditions"]) {
-        if (c["type"].string_or_empty() == "Ready")
-            return c["status"].string_or_empty() == "True" ? "Ready" : "NotReady";
-        if (c["status"].string_or_empty() == "True") last = c["type"].string_or_empty().str();
+        if (c["type"] == "Ready") return c["status"] == "True" ? "Ready" : "NotReady";
+        if (c["status"] == "True") last = c["type"].string_or_empty().str();
     }
     return last;
 }

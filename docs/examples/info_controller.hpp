@@ -24,8 +24,7 @@ inline informer::controller make_info_controller(informer::runtime runtime, info
 
         // 2. What should be?
         const std::string replicas = std::to_string(deployment.at_pointer("/spec/replicas").int64_or(1));
-        if (info && info.at_pointer("/data/replicas").string_or_empty() == replicas)
-            co_return informer::reconcile_result::done();
+        if (info && info.at_pointer("/data/replicas") == replicas) co_return informer::reconcile_result::done();
         boost::json::value wanted = {{"apiVersion", "v1"},
                                      {"kind", "ConfigMap"},
                                      {"metadata", {{"namespace", name_space}, {"name", name + "-info"}}},

@@ -81,7 +81,7 @@ asio::awaitable<void> scales_elsewhere(std::shared_ptr<cluster> c) {
     const auto present = json::parse(R"({"status":{"count":3,"labels":"a=b"}})");
     const object now = co_await c->client().patch(widgets, widget, kubernetes::patch_type::merge, present, to_status);
     CHECK(now["spec"]["size"].as_int64() == 4);
-    CHECK_FALSE(now["spec"]["replicas"]);
+    CHECK_FALSE(now["spec"]["replicas"].exists());
     const object scale = co_await c->client().get(widgets, widget, how);
     CHECK(scale["spec"]["replicas"].as_int64() == 4);
     CHECK(scale["status"]["replicas"].as_int64() == 3);
@@ -113,12 +113,12 @@ asio::awaitable<void> secrets_of_strings(std::shared_ptr<cluster> c) {
     rest["data"] = json::object{{"a", "AAAA"}, {"b", "Qg=="}};
     rest["stringData"] = json::object{{"a", "x"}, {"c", "\u00e9"}};
     const object made = co_await c->client().create(secrets, named(*c, "s", std::move(rest)), plain);
-    CHECK_FALSE(made["stringData"]);
+    CHECK_FALSE(made["stringData"].exists());
     CHECK(made["data"].to_json() == R"({"a":"eA==","b":"Qg==","c":"w6k="})");
     const object_key key(c->name_space(), "s");
     const auto change = json::parse(R"({"stringData":{"b":"","d":"dd"}})");
     const object changed = co_await c->client().patch(secrets, key, kubernetes::patch_type::merge, change, plain);
-    CHECK_FALSE(changed["stringData"]);
+    CHECK_FALSE(changed["stringData"].exists());
     CHECK(changed["data"].to_json() == R"({"a":"eA==","b":"","c":"w6k=","d":"ZGQ="})");
     const object again = co_await c->client().patch(secrets, key, kubernetes::patch_type::merge, change, plain);
     CHECK(again == changed);

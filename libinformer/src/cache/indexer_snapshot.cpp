@@ -82,7 +82,7 @@ public:
         : selector_(s), known_(std::size_t{1} << bits_for(objects)), shift_(32 - bits_for(objects)) {}
     bool operator()(const value& labels) {
         known& k = known_[labels.handle() * 0x9e37'79b9u >> shift_];
-        if (!labels || k.handle != labels.handle() || k.of != labels.generation())
+        if (!labels.exists() || k.handle != labels.handle() || k.of != labels.generation())
             k = known{labels.generation(), labels.handle(), selector_.matches_labels(labels)};
         return k.matches;
     }

@@ -44,7 +44,7 @@ private:
             if (k < ca.n) guess = k + 1;
             if (before.same_as(after)) continue;
             const text key = string_of(b.generation(), cb.keys[i]);
-            within(key.view(), [&] { before ? compare(before, after) : add(before, after); });
+            within(key.view(), [&] { before.exists() ? compare(before, after) : add(before, after); });
         }
         guess = 0;
         for (std::uint32_t i = 0; i < ca.n; ++i) {
@@ -63,7 +63,8 @@ private:
         for (std::size_t i = 0; i < n; ++i) {
             const value before = a[i], after = b[i];
             if (before.same_as(after)) continue;
-            within(std::to_string(i), [&] { before&& after ? compare(before, after) : add(before, after); });
+            const bool both = before.exists() && after.exists();
+            within(std::to_string(i), [&] { both ? compare(before, after) : add(before, after); });
         }
     }
 

@@ -80,6 +80,10 @@ bool operator==(const object& a, const object& b) {
     return a.same_as(b) || a.value() == b.value();
 }
 
+std::ostream& operator<<(std::ostream& o, const object& of) {
+    return o << of.value();
+}
+
 informer::resource_version object_meta::resource_version() const {
     const text t = value()["resourceVersion"].string_or_empty();
     return informer::resource_version(t.view());

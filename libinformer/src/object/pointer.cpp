@@ -48,7 +48,7 @@ value value::at_pointer(std::string_view pointer) const {
     value v = *this;
     std::string unescaped;
     std::string_view token;
-    while (v && !pointer.empty()) {
+    while (v.exists() && !pointer.empty()) {
         if (!next_token(pointer, token, unescaped)) return {};
         const detail::generation* const g = v.generation();
         const children c = children_of(g, v.handle());

@@ -13,7 +13,7 @@ void prefetch(const object& o) noexcept {
 
 void prefetch(const value& v) noexcept {
     const detail::handle h = v.handle();
-    if (v) v.generation()->prefetch(&h, 1);
+    if (v.exists()) v.generation()->prefetch(&h, 1);
 }
 
 void prefetch_members(const object& o) noexcept {

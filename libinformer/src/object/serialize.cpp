@@ -115,6 +115,10 @@ std::string value::to_json() const {
     return s;
 }
 
+std::ostream& operator<<(std::ostream& o, const value& v) {
+    return v.exists() ? o << v.to_json() : o;
+}
+
 std::string value::to_pretty_json(int indent) const {
     std::string s;
     writer(generation_, s, indent < 0 ? 0 : indent).write(handle_, 0);

@@ -304,8 +304,12 @@ value value::member_value(std::size_t i) const noexcept {
 }
 
 bool operator==(const value& a, const value& b) {
-    if (!a || !b) return a.exists() == b.exists();
+    if (!a.exists() || !b.exists()) return a.exists() == b.exists();
     return equal(a.generation_, a.handle_, b.generation_, b.handle_);
+}
+
+bool operator==(const value& v, std::string_view s) noexcept {
+    return v.is_string() && is_text(v.generation_, v.handle_, s);
 }
 
 } // namespace informer

@@ -140,7 +140,7 @@ unsigned apart(const value& a, const value& b, bool& alike) {
     bool below = false;
     if (a.is_object() && b.is_object()) {
         for (const auto [key, v] : a.members())
-            if (const value other = b[key.view()]) wrong += apart(v, other, below);
+            if (const value other = b[key.view()]; other.exists()) wrong += apart(v, other, below);
     } else if (a.is_array() && b.is_array()) {
         for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) wrong += apart(a[i], b[i], below);
     }

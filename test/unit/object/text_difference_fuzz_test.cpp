@@ -101,7 +101,7 @@ private:
         std::uint64_t n = 0;
         if (a.kind() == value_kind::object && b.kind() == value_kind::object) {
             for (auto [key, member] : b.members())
-                if (const value old = a[key.view()]) n += apart(old, member);
+                if (const value old = a[key.view()]; old.exists()) n += apart(old, member);
         } else if (a.kind() == value_kind::array && b.kind() == value_kind::array) {
             for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) n += apart(a[i], b[i]);
         }

@@ -7,10 +7,28 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <cstddef>
+#include <sstream>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 using namespace informer;
+
+namespace {
+
+template <class T>
+concept compared_with_values = requires(const value& v, const T& t) {
+    v == t;
+};
+
+// `if (status["ready"])` would ask whether it is there, and null pointers would be read as texts.
+static_assert(!std::is_constructible_v<bool, value>);
+static_assert(compared_with_values<const char*> && compared_with_values<std::string>);
+static_assert(!compared_with_values<std::nullptr_t> && !compared_with_values<bool> && !compared_with_values<int>);
+
+} // namespace
 
 TEST_CASE("members, elements and pointers are found, and what is missing is missing", "[value]") {
     const object o =
@@ -65,6 +83,38 @@ TEST_CASE("a text is used as a string is", "[value]") {
     CHECK(o.meta().uid().starts_with("123e4567-"));
     CHECK(o.meta().uid().ends_with("4174000"));
     CHECK_FALSE(o.meta().uid().starts_with("x"));
+}
+
+TEST_CASE("a value is compared with a text, and what is no string equals none", "[value]") {
+    // Each way in which a pool keeps strings.
+    for (const std::string kept :
+         {"", "ab", "Running", "2024-01-02T03:04:05Z", "123e4567-e89b-12d3-a456-426614174000"}) {
+        CAPTURE(kept);
+        const object o = parse_object("{\"s\":\"" + kept + "\"}");
+        const value v = o["s"];
+        CHECK(v == kept);
+        CHECK(kept == v);
+        CHECK(v == kept.c_str());
+        CHECK(std::string_view(kept) == v);
+        CHECK(v == v.as_string());
+        CHECK(v != kept + "x");
+        CHECK("Pending" != v);
+        CHECK_FALSE(v == "Pending");
+    }
+    const object o = parse_object(R"({"null":null,"no":false,"n":0,"list":[],"members":{}})");
+    for (const char* none : {"absent", "null", "no", "n", "list", "members"}) {
+        CHECK_FALSE(o[none] == "");
+        CHECK(o[none] != o[none].string_or_empty());
+    }
+    CHECK_FALSE(o["no"] == "false");
+    CHECK_FALSE(o["n"] == "0");
+}
+
+TEST_CASE("values and objects are written as compact JSON, and what is missing as nothing", "[value]") {
+    const object o = parse_object(R"({ "s" : "a\"b", "list" : [1, 2.5, null] })");
+    std::ostringstream out;
+    out << o["s"] << ' ' << o["list"] << ' ' << o["absent"] << '|' << o << '|' << object();
+    CHECK(out.str() == R"("a\"b" [1,2.5,null] |{"s":"a\"b","list":[1,2.5,null]}|)");
 }
 
 TEST_CASE("an element is found by an index of any whole type", "[value]") {
@@ -290,7 +340,8 @@ std::string changes(std::string_view a, std::string_view b, bool one_pool) {
     const object x = pool->decode(a, object(), f), y = one_pool ? pool->decode(b, x, f) : parse_object(b);
     std::string s;
     for (const change& c : diff(x, y)) {
-        s += c.pointer + " " + (c.before ? c.before.to_json() : "-") + ">" + (c.after ? c.after.to_json() : "-") + "; ";
+        s += c.pointer + " " + (c.before.exists() ? c.before.to_json() : "-") + ">" +
+             (c.after.exists() ? c.after.to_json() : "-") + "; ";
     }
     return s;
 }

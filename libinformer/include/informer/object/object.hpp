@@ -6,6 +6,7 @@
 #include <informer/object/value.hpp>
 
 #include <chrono>
+#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -103,6 +104,8 @@ public:
     bool same_as(const object& o) const noexcept;
     /// Deep equality, O(1) where `same_as`.
     friend bool operator==(const object& a, const object& b);
+    /// Compact JSON; nothing for an empty handle.
+    friend std::ostream& operator<<(std::ostream& o, const object& of);
 
     detail::root* root() const noexcept { return root_; }
 

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -47,7 +48,7 @@ public:
 
     value_kind kind() const noexcept;
     bool exists() const noexcept { return generation_ != nullptr; }
-    explicit operator bool() const noexcept { return exists(); }
+    explicit operator bool() const = delete; // exists(), or bool_or(false): a value that is there may be false
     bool is_null() const noexcept { return kind() == value_kind::null; }
     bool is_string() const noexcept { return kind() == value_kind::string; }
     bool is_array() const noexcept { return kind() == value_kind::array; }
@@ -99,6 +100,11 @@ public:
     /// Deep equality. The order of members does not count, nor does the spelling of numbers if both are exact. Equal
     /// handles are a short cut, so equal versions of one object compare in O(1).
     friend bool operator==(const value& a, const value& b);
+    /// Whether this is that string: `pod["status"]["phase"] == "Running"`. What is missing or no string equals no text,
+    /// not even an empty one.
+    friend bool operator==(const value& v, std::string_view s) noexcept;
+    friend bool operator==(const value& v, const text& s) noexcept { return v == s.view(); }
+    friend bool operator==(const value& v, std::nullptr_t) = delete; // is_null(), or exists()
     /// O(1) identity: true implies equal. If of two versions of one object the second was decoded with the first as its
     /// `previous`, in one generation of the pool, then values at the same place are identical exactly where they read
     /// alike. This does not hold where members changed their order or numbers their spelling, where a key came twice,
@@ -112,6 +118,8 @@ public:
     void to_json(std::string& append_to) const;
     /// Indented by `indent` blanks a level.
     std::string to_pretty_json(int indent = 2) const;
+    /// Compact JSON, so a string has its quotes (`string_or_empty()` has none); nothing for a missing value.
+    friend std::ostream& operator<<(std::ostream& o, const value& v);
 
     const detail::generation* generation() const noexcept { return generation_; }
     std::uint32_t handle() const noexcept { return handle_; }
