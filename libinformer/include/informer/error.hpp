@@ -84,7 +84,7 @@ enum class errc {
     new_epoch,       ///< the server went back in time; resource versions of the old epoch will never come
 };
 
-/// Classes of errors, for `if (e.code() == condition::retryable)`.
+/// Classes of errors, for `if (f == condition::retryable)`, where f is a `failure`, an `error` or an `error_code`.
 enum class condition {
     /// trying the same again may help: transport, time-outs of a request (not a deadline that you gave), 429, 5xx
     retryable = 1,
@@ -176,6 +176,9 @@ public:
     const informer::failure& failure() const noexcept { return failure_; }
     const api_status* status() const noexcept { return failure_.status(); }
     const char* what() const noexcept override { return text_.c_str(); }
+
+    friend bool operator==(const error& e, condition c) noexcept { return e.failure_ == c; }
+    friend bool operator==(const error& e, errc c) noexcept { return e.failure_ == c; }
 
 private:
     informer::failure failure_;

@@ -62,6 +62,15 @@ TEST_CASE("Asio's operation_aborted is a cancellation too", "[error]") {
     CHECK_FALSE(error_code() == condition::cancelled);
 }
 
+TEST_CASE("an error is compared as its failure is", "[error]") {
+    const error e(errc::not_found, "get pods ns/a");
+    CHECK(e == errc::not_found);
+    CHECK(e == condition::not_found);
+    CHECK(condition::not_found == e);
+    CHECK(e != errc::conflict);
+    CHECK(e != condition::retryable);
+}
+
 TEST_CASE("every error has a sentence of its own", "[error]") {
     std::set<std::string> sentences;
     for (int i = 1; i <= last_errc; ++i) {
