@@ -55,9 +55,7 @@ leader_election_options election(const options& o, event_recorder recorder) {
 /// The order of the members matters: they are constructed in this order and destroyed in the reverse one.
 struct program {
     program(const options& what, runtime r, const kubernetes::client_config& config)
-        : o(what), rt(std::move(r)), client(rt, config), lease_client(rt, config),
-          factory(rt, [this](const api_resource& resource,
-                             const std::string& ns) { return client.make_list_watch(resource, ns); }),
+        : o(what), rt(std::move(r)), client(rt, config), lease_client(rt, config), factory(rt, client.list_watches()),
           recorder(rt, client, event_recorder_options("sample-controller")),
           foos_controller(std::make_shared<foo_controller>(client, recorder)),
           foo(foo_controller::make(foos_controller, rt, factory, o.name_space, o.workers)), background(rt.executor()),

@@ -53,9 +53,7 @@ int main(int argc, char** argv) {
     informer::runtime runtime(io.get_executor());
     runtime.with_logger([](informer::log_level, std::string_view line) { std::cerr << line << '\n'; });
     informer::kubernetes::client client(runtime, informer::kubernetes::default_config());
-    informer::informer_factory factory(runtime, [&](const informer::api_resource& resource, const std::string& ns) {
-        return client.make_list_watch(resource, ns);
-    });
+    informer::informer_factory factory(runtime, client.list_watches());
     informer::controller_options options;
     if (argc > 1) options.sync_timeout(std::chrono::seconds(std::atoi(argv[1])));
     informer::controller controller = make_info_controller(runtime, client, factory, options);

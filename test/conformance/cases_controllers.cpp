@@ -21,9 +21,7 @@ constexpr auto patience = 60s;
 /// Keeps a ConfigMap with the Widget's value for every Widget, and reports that in the Widget's status.
 struct copier {
     copier(cluster& on, api_resource what, std::size_t workers)
-        : c(on), widgets(std::move(what)),
-          factory(c.runtime(),
-                  [this](const api_resource& r, const std::string& ns) { return c.fragile().make_list_watch(r, ns); }),
+        : c(on), widgets(std::move(what)), factory(c.runtime(), c.fragile().list_watches()),
           self(controller_builder(c.runtime(), factory, "copier")
                    .for_(widgets, from())
                    .owns(c.config_maps(), from())

@@ -362,6 +362,12 @@ std::shared_ptr<list_watch> client::make_list_watch(api_resource resource, std::
     return detail::make_list_watch(impl_, std::move(resource), std::move(name_space));
 }
 
+list_watch_factory client::list_watches() const {
+    return [c = impl_](const api_resource& resource, std::string name_space) {
+        return detail::make_list_watch(c, resource, std::move(name_space));
+    };
+}
+
 // ---- the throwing twins ---------------------------------------------------------------------------------------------
 
 asio::awaitable<object> client::get(api_resource resource, object_key key) {

@@ -51,9 +51,7 @@ std::string text_of(const object_key& key) {
 struct worker {
     worker(world& w, ledger& l, std::string name, std::chrono::nanoseconds takes = 0s,
            std::function<bool(const object_key&)> only = nullptr, predicate when = {}, map_function map = nullptr)
-        : all(w), self(w.add(name)), factory(self.rt, [this](const api_resource& r, const std::string& ns) {
-              return self.client->make_list_watch(r, ns);
-          }) {
+        : all(w), self(w.add(name)), factory(self.rt, self.client->list_watches()) {
         shard_group_options o(space, "shop");
         o.identity(name);
         group = std::make_shared<shard_group>(self.rt, *self.client, o);

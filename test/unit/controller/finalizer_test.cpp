@@ -168,8 +168,7 @@ asio::awaitable<void> with_predicates() {
     bench b(ex);
     const runtime rt(ex);
     const kubernetes::client client(rt, b.client.config());
-    informer_factory factory(
-        rt, [client](const api_resource& r, const std::string& ns) { return client.make_list_watch(r, ns); });
+    informer_factory factory(rt, client.list_watches());
     finalizing f(client, deployments, ours);
     reconciler reconcile = [&](reconcile_request q) -> asio::awaitable<reconcile_result> {
         const object current = factory.lister(deployments).find(q.key);

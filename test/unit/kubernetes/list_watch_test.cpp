@@ -84,6 +84,9 @@ TEST_CASE("list_watch: it says what it reads") {
     CHECK(source(b)->describe() == "pods");
     CHECK(b.api->make_list_watch(deployments(), "ns1")->describe() == "deployments.apps in ns1");
     CHECK(b.api->make_list_watch(deployments())->resource() == deployments());
+    const list_watch_factory of_each = b.api->list_watches();
+    CHECK(of_each(deployments(), "ns1")->describe() == "deployments.apps in ns1");
+    CHECK(of_each(pods(), "")->describe() == "pods");
     failure f;
     b.answers->next.emplace_back(pod_list({}));
     recorder sink;

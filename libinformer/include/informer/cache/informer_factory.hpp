@@ -2,15 +2,12 @@
 #pragma once
 
 #include <informer/cache/shared_informer.hpp>
+#include <informer/source/list_watch.hpp>
 
-#include <functional>
 #include <memory>
 #include <string>
 
 namespace informer {
-
-/// Makes the `list_watch` for a resource and namespace ("" = all); `kubernetes::client` provides one.
-using list_watch_factory = std::function<std::shared_ptr<list_watch>(const api_resource&, std::string name_space)>;
 
 /// A counted reference to a shared informer. Releasing the last one stops the informer's watch and frees its memory
 /// (what listers and snapshots hold of the cache stays readable). Keep a handle for as long as you want events or fresh
@@ -55,7 +52,7 @@ private:
 /// `lister(resource)` throws an `error(errc::not_cached)` that says so.
 class informer_factory {
 public:
-    /// Throws `error(errc::bad_configuration)` if there is no `make`.
+    /// `make` is `client.list_watches()`, for example. Throws `error(errc::bad_configuration)` if there is none.
     informer_factory(runtime r, list_watch_factory make);
     ~informer_factory();
     informer_factory(const informer_factory&) = delete;

@@ -128,6 +128,9 @@ public:
 
     /// What an informer reads from; "" means all namespaces.
     std::shared_ptr<list_watch> make_list_watch(api_resource resource, std::string name_space = {}) const;
+    /// The same for every resource: `informer_factory factory(runtime, client.list_watches());`. It shares the
+    /// connections of this client, as a copy does.
+    list_watch_factory list_watches() const;
 
     struct impl;
 

@@ -11,6 +11,8 @@
 #include <boost/asio/awaitable.hpp>
 
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -178,5 +180,8 @@ public:
 private:
     watch_list_support watch_list_ = watch_list_support::unknown;
 };
+
+/// Makes the `list_watch` for a resource and namespace ("" = all). `kubernetes::client::list_watches()` is one.
+using list_watch_factory = std::function<std::shared_ptr<list_watch>(const api_resource&, std::string name_space)>;
 
 } // namespace informer
