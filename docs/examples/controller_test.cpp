@@ -2,39 +2,25 @@
 
 #include <informer/task_group.hpp>
 #include <informer/testing/api_server.hpp>
+#include <informer/testing/eventually.hpp>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
+#include <exception>
 #include <functional>
 #include <iostream>
-#include <stdexcept>
+#include <string>
 
 namespace asio = boost::asio;
 namespace json = boost::json;
+using informer::testing::eventually;
 using informer::testing::fault;
-
-// Waits for a condition, at most ten seconds. The predicate has a name: no capturing lambda in a co_await expression.
-asio::awaitable<void> eventually(const char* what, std::function<bool()> holds) {
-    asio::steady_timer timer(co_await asio::this_coro::executor);
-    for (int i = 0; i < 1000 && !holds(); ++i) {
-        timer.expires_after(std::chrono::milliseconds(10));
-        co_await timer.async_wait(asio::use_awaitable);
-    }
-    if (!holds()) throw std::runtime_error(std::string("never happened: ") + what);
-    std::cout << "ok: " << what << '\n';
-}
 
 asio::awaitable<void> test(informer::runtime runtime) {
     informer::testing::api_server server(runtime); // a real one as far as clients can tell: lists, watches, conflicts
     server.start();
-    informer::kubernetes::client_config config;
-    config.server = server.url();
-    informer::kubernetes::client client(runtime, config);
-    std::function<std::shared_ptr<informer::list_watch>(const informer::api_resource&, std::string)> source =
-        [client](const informer::api_resource& r, std::string ns) { return client.make_list_watch(r, ns); };
-    informer::informer_factory factory(runtime, source);
+    informer::kubernetes::client client(runtime, server.config());
+    informer::informer_factory factory(runtime, client.list_watches());
     auto controller = make_info_controller(runtime, client, factory);
     informer::task_group tasks(runtime.executor());
     tasks.spawn(controller.run());
@@ -43,7 +29,8 @@ asio::awaitable<void> test(informer::runtime runtime) {
         const auto info = server.get("configmaps", "default", name);
         return info.is_null() ? std::string() : std::string(info.at_pointer("/data/replicas").as_string());
     };
-    std::function<bool()> three = [&] { return replicas("web-info") == "3"; };
+    // Named first: no capturing lambda in a statement with co_await.
+    const std::function<bool()> three = [&] { return replicas("web-info") == "3"; };
     server.create(json::parse(
         R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"web"},"spec":{"replicas":3}})"));
     co_await eventually("a Deployment gets its ConfigMap", three);
@@ -56,13 +43,14 @@ asio::awaitable<void> test(informer::runtime runtime) {
     server.compact();
     server.expire_watches();
     server.merge_patch("deployments.apps", "default", "web", json::parse(R"({"spec":{"replicas":5}})"));
-    std::function<bool()> five = [&] { return replicas("web-info") == "5"; };
+    const std::function<bool()> five = [&] { return replicas("web-info") == "5"; };
     co_await eventually("a change comes through in spite of failures", five);
 
     controller.stop();
     co_await tasks.join();
     co_await factory.shutdown();
     co_await server.stop();
+    std::cout << "ok\n";
 }
 
 int main() {

@@ -167,6 +167,18 @@ std::string api_server::kubeconfig() const {
     return kubeconfig_text(url(), ca_pem(), users);
 }
 
+kubernetes::client_config api_server::config() const {
+    kubernetes::client_config c;
+    c.server = url();
+    c.origin = "the embedded API server";
+    c.tls.ca(ca_pem());
+    if (!impl_->options_.tokens_.empty())
+        c.credentials.token = impl_->options_.tokens_.front().token;
+    else if (impl_->admin_)
+        c.tls.certificate(impl_->admin_->certificate_pem, impl_->admin_->key_pem);
+    return c;
+}
+
 // ---- the machine room
 
 void api_server::stop_listening(bool drop) {

@@ -87,7 +87,7 @@ asio::awaitable<void> spread() {
 /// The server stores the event, but the answer is cut off.
 asio::awaitable<void> answer_lost() {
     scene s(co_await asio::this_coro::executor);
-    s.b.server.inject(fault(fault::kind::cut_after).after(10).verb("create"));
+    s.b.server.inject(fault(fault::kind::cut_after).after_bytes(10).verb("create"));
     s.recorder.event(about("a"));
     const std::function<bool()> waits = [&] { return s.asleep(); };
     const bool ok = co_await eventually(waits);

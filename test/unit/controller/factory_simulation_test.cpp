@@ -91,11 +91,7 @@ public:
         rt_.with_clock(clock_).with_seed(seed);
         server_.emplace(rt_, api_server_options().watch_list(chance(75)).history(chance(30) ? 20 : 1000));
         server_->start();
-        kubernetes::client_config config;
-        config.server = server_->url();
-        factory_.emplace(rt_, [client = kubernetes::client(rt_, config)](const api_resource& r, std::string ns) {
-            return client.make_list_watch(r, std::move(ns));
-        });
+        factory_.emplace(rt_, kubernetes::client(rt_, server_->config()).list_watches());
         for (const char* ns : {"a", "b"}) {
             json::object name{{"name", ns}};
             server_->create(json::object{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", std::move(name)}});
@@ -203,7 +199,9 @@ private:
         default: break;
         }
         fault f(how[below(std::size(how))]);
-        f.after(below(2000)).for_(std::chrono::milliseconds(below(4000))).with_code(codes[below(std::size(codes))]);
+        f.after_bytes(below(2000))
+            .for_(std::chrono::milliseconds(below(4000)))
+            .with_code(codes[below(std::size(codes))]);
         if (chance(50)) f.verb(chance(50) ? "list" : "watch");
         server_->inject(f.repeat(1 + below(3)).skipping(below(3)));
     }

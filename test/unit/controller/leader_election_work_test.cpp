@@ -76,7 +76,7 @@ TEST_CASE("LE5 a stop while the acquisition is on its way leaves the Lease witho
     stander a(w, options("a"));
     auto f = testing::fault(testing::fault::kind::cut_after).on(about_leases);
     // Created, but the answer is lost.
-    w.server->inject(f.verb("create").after(10));
+    w.server->inject(f.verb("create").after_bytes(10));
     a.start();
     w.settle();
     REQUIRE(lease(w).at_pointer("/spec/holderIdentity") == "a");

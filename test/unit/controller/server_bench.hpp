@@ -68,9 +68,7 @@ private:
     }
     static kubernetes::client_config at(informer::testing::api_server& s) {
         s.start();
-        kubernetes::client_config c;
-        c.server = s.url();
-        return c;
+        return s.config();
     }
 };
 

@@ -47,11 +47,8 @@ public:
         server.start();
         for (int i = 0; i < objects; ++i) server.create(config_map(i));
         serving_ = std::thread([this] { server_io_.run(); });
-        kubernetes::client_config c;
-        c.server = server.url();
-        client.emplace(rt, c);
-        factory.emplace(
-            rt, [this](const api_resource& r, const std::string& ns) { return client->make_list_watch(r, ns); });
+        client.emplace(rt, server.config());
+        factory.emplace(rt, client->list_watches());
         for (int i = 0; i < 3; ++i) running_.emplace_back([this] { io.run(); });
     }
     ~pool_of_threads() {

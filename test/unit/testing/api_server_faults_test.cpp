@@ -123,7 +123,7 @@ TEST_CASE("cut and reset end the body after exactly the given number of bytes", 
     const auto whole = s.ask("GET", maps).body;
     for (const auto kind : {fault::kind::cut_after, fault::kind::reset_after}) {
         for (const std::size_t n : {std::size_t(0), std::size_t(1), whole.size() / 2, whole.size() - 1}) {
-            s.server.inject(fault(kind).after(n));
+            s.server.inject(fault(kind).after_bytes(n));
             const auto a = s.ask("GET", maps);
             CHECK(a.f == informer::condition::transport);
             if (kind == fault::kind::cut_after) CHECK(a.body == whole.substr(0, n));
@@ -134,7 +134,7 @@ TEST_CASE("cut and reset end the body after exactly the given number of bytes", 
 TEST_CASE("a cut beyond the end of its answer leaves the next one on the connection alone", "[api_server][fault]") {
     for (const auto kind : {fault::kind::cut_after, fault::kind::reset_after}) {
         server_fixture s;
-        s.server.inject(fault(kind).after(1000));
+        s.server.inject(fault(kind).after_bytes(1000));
         const auto small = s.ask("GET", maps);
         CHECK_FALSE(small.f);
         s.put("large", std::string(100'000, 'x'));
@@ -147,7 +147,7 @@ TEST_CASE("a cut beyond the end of its answer leaves the next one on the connect
 TEST_CASE("a watch is cut after the given number of bytes of its stream", "[api_server][fault]") {
     server_fixture s;
     auto whole = s.watch(since(s));
-    s.server.inject(fault(fault::kind::cut_after).after(40));
+    s.server.inject(fault(fault::kind::cut_after).after_bytes(40));
     auto w = s.watch(since(s));
     s.put("a", "1");
     CHECK(w.next().type.empty());
@@ -160,16 +160,16 @@ TEST_CASE("a watch is cut after the given number of bytes of its stream", "[api_
 TEST_CASE("stall sends the given number of bytes and then nothing", "[api_server][fault]") {
     server_fixture s;
     s.put("a", "1");
-    s.server.inject(fault(fault::kind::stall_after).after(0));
+    s.server.inject(fault(fault::kind::stall_after).after_bytes(0));
     CHECK(s.ask(impatient(maps)).f == informer::errc::header_timeout);
     answer body;
     for (auto limit = 100ms; body.status == 0 && limit < 10s; limit *= 4) { // server and client share a thread
-        s.server.inject(fault(fault::kind::stall_after).after(10));
+        s.server.inject(fault(fault::kind::stall_after).after_bytes(10));
         body = s.ask(impatient(maps, limit));
     }
     CHECK(body.status == 200);
     CHECK(body.f == informer::errc::body_idle_timeout);
-    s.server.inject(fault(fault::kind::stall_after).after(1));
+    s.server.inject(fault(fault::kind::stall_after).after_bytes(1));
     auto w = s.watch(since(s));
     s.put("b", "1");
     CHECK(w.quiet() == false); // the one byte …
@@ -198,7 +198,7 @@ TEST_CASE("garbage is no HTTP, garbage_body is no JSON", "[api_server][fault]") 
     const auto body = s.ask("GET", maps);
     CHECK(body.status == 200);
     CHECK(body.body == "{\"kind\":");
-    s.server.inject(fault(fault::kind::garbage_body).with_text("rubbish ").after(0));
+    s.server.inject(fault(fault::kind::garbage_body).with_text("rubbish ").after_bytes(0));
     auto w = s.watch(since(s));
     s.put("a", "1");
     REQUIRE(s.run_until([&] {
@@ -211,12 +211,12 @@ TEST_CASE("garbage is no HTTP, garbage_body is no JSON", "[api_server][fault]") 
 
 TEST_CASE("end_watch ends cleanly after the given number of bytes", "[api_server][fault]") {
     server_fixture s;
-    s.server.inject(fault(fault::kind::end_watch).after(0));
+    s.server.inject(fault(fault::kind::end_watch).after_bytes(0));
     auto at_once = s.watch(since(s));
     CHECK(at_once.status() == 200);
     CHECK(at_once.next().type.empty());
     CHECK_FALSE(at_once.failure());
-    s.server.inject(fault(fault::kind::end_watch).after(25));
+    s.server.inject(fault(fault::kind::end_watch).after_bytes(25));
     auto later = s.watch(since(s));
     s.put("a", "1");
     CHECK(later.next().type.empty());

@@ -1,10 +1,14 @@
 #include "server_fixture.hpp"
 
 #include <informer/http/url.hpp>
+#include <informer/kubernetes/client.hpp>
 #include <informer/kubernetes/config.hpp>
 #include <informer/source/shard_selector.hpp>
 
+#include <boost/asio/co_spawn.hpp>
 #include <catch2/catch_test_macros.hpp>
+
+#include <optional>
 
 using namespace server_tests;
 
@@ -379,6 +383,27 @@ TEST_CASE("a user with two tokens appears in the kubeconfig once, with the first
     for (const char* token : {"old", "new"})
         CHECK(s.ask(informer::http::request("GET", maps).header("Authorization", std::string("Bearer ") + token))
                   .status == 200);
+}
+
+TEST_CASE("config() is what a client needs, also with TLS and with tokens", "[api_server]") {
+    for (const auto& options :
+         {api_server_options(), api_server_options().token("good", "sa").token("weak", "nobody", "none"),
+          api_server_options().tls(), api_server_options().tls().token("good", "sa")}) {
+        CAPTURE(options.tls_, options.tokens_.size());
+        server_fixture s(options);
+        s.put("a", "1");
+        informer::kubernetes::client client(s.runtime, s.server.config());
+        informer::failure f;
+        std::optional<informer::object> got;
+        const informer::api_resource config_maps("", "v1", "configmaps", "ConfigMap");
+        boost::asio::co_spawn(s.io, client.get(config_maps, informer::object_key("default", "a"), f),
+                              [&](std::exception_ptr, informer::object o) { got = std::move(o); });
+        CHECK(s.run_until([&] { return got.has_value(); }));
+        INFO(f.what());
+        REQUIRE_FALSE(f);
+        CHECK(got->at_pointer("/data/v") == "1");
+        CHECK(client.config().warnings.empty());
+    }
 }
 
 TEST_CASE("requests are recorded with what they asked for", "[api_server]") {

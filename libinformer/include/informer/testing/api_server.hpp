@@ -3,6 +3,7 @@
 #pragma once
 
 #include <informer/error.hpp>
+#include <informer/kubernetes/config.hpp>
 #include <informer/object/api_resource.hpp>
 #include <informer/runtime.hpp>
 
@@ -112,7 +113,7 @@ public:
     fault& on(std::function<bool(const request_info&)> f);
     fault& verb(std::string v);
     // clang-format off
-    fault& after(std::uint64_t n) { bytes = n; return *this; }
+    fault& after_bytes(std::uint64_t n) { bytes = n; return *this; } ///< of the answer's body, not of time
     fault& for_(std::chrono::milliseconds d) { duration = d; return *this; }
     fault& skipping(std::size_t n) { skip = n; return *this; }
     fault& repeat(std::size_t n) { times = n; return *this; }
@@ -171,13 +172,18 @@ public:
     /// A kubeconfig for it: inline CA, the first token (or an admin client certificate with TLS); further contexts named
     /// after the users of the other tokens, each with the first token of that user.
     std::string kubeconfig() const;
+    /// The same for a client in this process: the URL, and, if the server has them, its CA and the first token (or an
+    /// admin client certificate with TLS). Call it after `start()`, which chooses the port and makes the certificates.
+    kubernetes::client_config config() const;
     const std::string& ca_pem() const noexcept;
 
     // ---- the machine room
     /// Refuses connections and, if asked, resets open ones; state stays. `start_listening` takes the same port.
     void stop_listening(bool drop_connections = true);
     void start_listening();
+    /// Resets every open connection, and with it every open watch, and goes on listening.
     void drop_connections();
+    /// For requests that come from now on. An open watch came before: `drop_connections()` cuts it.
     void inject(fault f);
     void clear_faults();
     /// Faults that have not hit as often as planned.
