@@ -184,6 +184,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     bool note_phase(); ///< true: it changed, and observers were told
     std::chrono::system_clock::time_point wall_of(clock::time_point t) const; ///< `t` may mean never
     void note_next_attempt();
+    std::string when_again() const; ///< "in 1.3 s"
     void report(std::string_view phase, const failure& f);
     template <class F, class... Arguments>
     void tell(F informer_observer::*what, const Arguments&... arguments);

@@ -1,6 +1,8 @@
 // How a whole new state, from a list or a watch-list, replaces the cache.
 #include "shared_informer_impl.hpp"
 
+#include <informer/detail/counted.hpp>
+
 #include <set>
 #include <utility>
 
@@ -137,18 +139,17 @@ void shared_informer::impl::tell_replaced(const replaced& what) {
     refresh_figures();
     news();
     if (what.unproven != 0 && rt.logs(log_level::warning)) {
-        rt.log(log_level::warning,
-               name + ": " + std::to_string(what.unproven) +
-                   " objects are not in the list, which has some that cannot be read: they stay until "
-                   "another list tells");
+        rt.log(log_level::warning, name +
+                                       ": kept until another list tells: " + detail::counted(what.unproven, "object") +
+                                       " not in the list, which has some that cannot be read");
     }
     const auto level = what.routine && !what.first ? log_level::debug : log_level::info;
     if (rt.logs(level)) {
         const std::string how = what.new_epoch ? ": the server went back in time; replaced, "
                                 : what.first   ? ": synced, "
                                                : ": relisted, ";
-        const std::string at = what.version.empty() ? " objects" : " objects at version " + what.version.str();
-        rt.log(level, name + how + std::to_string(what.objects) + at);
+        const std::string at = what.version.empty() ? std::string() : " at version " + what.version.str();
+        rt.log(level, name + how + detail::counted(what.objects, "object") + at);
     }
     const bool turned = note_phase(); // now the phase is what the reflector says
     if (!turned) tell_state();

@@ -1,6 +1,10 @@
 // What an informer reports about itself: its status, its log, its observers, its metrics.
 #include "shared_informer_impl.hpp"
 
+#include <informer/detail/counted.hpp>
+
+#include "root/in_seconds.hpp"
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -110,9 +114,8 @@ bool shared_informer::impl::note_phase() {
     const bool works =
         phase != informer_phase::backing_off && phase != informer_phase::parked && phase != informer_phase::stopped;
     if (failures != 0 && works) {
-        const std::string line = name + ": " + std::string(to_string(phase)) + " again after " +
-                                 std::to_string(failures) + (failures == 1 ? " failed attempt" : " failed attempts");
-        rt.log(log_level::info, line);
+        rt.log(log_level::info, name + ": " + std::string(to_string(phase)) + " again after " +
+                                    detail::counted(failures, "failed attempt"));
     } else if (rt.logs(log_level::debug)) {
         rt.log(log_level::debug, name + ": " + std::string(to_string(phase)));
     }
@@ -151,6 +154,12 @@ bool shared_informer::impl::is_told(const std::string& where, const failure& f, 
     return false;
 }
 
+std::string shared_informer::impl::when_again() const {
+    const auto until = machine.waits();
+    if (!until || *until <= now()) return "at once";
+    return "in " + detail::roughly(std::chrono::duration_cast<std::chrono::milliseconds>(*until - now()));
+}
+
 void shared_informer::impl::report(std::string_view phase, const failure& f) {
     const std::string where = is_decode(f) ? std::string("decode") : std::string(phase);
     const bool failing = machine.attempts() != 0;
@@ -175,7 +184,7 @@ void shared_informer::impl::report(std::string_view phase, const failure& f) {
     const auto level = told_before ? log_level::debug : failing ? log_level::warning : log_level::info;
     if (rt.logs(level)) {
         std::string line = name + ": " + where + ": " + f.what();
-        if (failing) line += machine.phase() == informer_phase::parked ? "; tried again rarely" : "; tried again";
+        if (failing) line += "; will be tried again " + when_again();
         rt.log(level, line);
     }
     count("informer_restarts_total", 1, "reason", where);

@@ -254,8 +254,7 @@ asio::awaitable<object> client::create(api_resource resource, json::value o, wri
     const object_key key = key_of(o);
     std::string doing = detail::sentence("create", resource, key, options.subresource_);
     auto bad = detail::check_path(resource, key.name_space, doing);
-    if (!bad && resource.namespaced && key.name_space.empty())
-        bad = failure(errc::bad_request, doing + ": the object's namespace is missing");
+    if (!bad) bad = detail::check_in_namespace(resource, key.name_space, doing);
     const bool part = !options.subresource_.empty(); // pods/eviction, serviceaccounts/token: below an object
     if (!bad && part) bad = detail::check_path(resource, key, options.subresource_, doing);
     if (bad) return refuse(std::move(bad), f);
@@ -322,8 +321,7 @@ asio::awaitable<void> client::remove_collection(api_resource resource, std::stri
                                                 delete_options options, failure& f) {
     std::string doing = "delete all " + detail::describe(resource, name_space);
     auto bad = detail::check_path(resource, name_space, doing);
-    if (!bad && resource.namespaced && name_space.empty())
-        bad = failure(errc::bad_request, doing + ": the namespace is missing");
+    if (!bad) bad = detail::check_in_namespace(resource, name_space, doing);
     // The path of a cluster-scoped resource has no namespace, so the request would mean all objects in the cluster.
     if (!bad && !resource.namespaced && !name_space.empty())
         bad = failure(errc::bad_request, doing + ": " + resource.group_resource() + " are in no namespace");

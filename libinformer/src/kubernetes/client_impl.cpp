@@ -72,10 +72,15 @@ failure check_path(const api_resource& r, std::string_view name_space, std::stri
     return {};
 }
 
+failure check_in_namespace(const api_resource& r, std::string_view name_space, std::string_view doing) {
+    if (!r.namespaced || !name_space.empty()) return {};
+    return refuse(doing, "the namespace is missing (the api_resource says that " + r.plural + " are namespaced)");
+}
+
 failure check_path(const api_resource& r, const object_key& key, std::string_view subresource, std::string_view doing) {
     if (auto bad = check_path(r, key.name_space, doing)) return bad;
     if (key.name.empty()) return refuse(doing, "the object's name is missing");
-    if (r.namespaced && key.name_space.empty()) return refuse(doing, "the object's namespace is missing");
+    if (auto bad = check_in_namespace(r, key.name_space, doing)) return bad;
     if (!segment(key.name)) return refuse(doing, "an object's name must not be '.' or '..' or hold '/' or '%'");
     if (!segment(subresource)) return refuse(doing, "a subresource must not be '.' or '..' or hold '/' or '%'");
     return {};

@@ -125,6 +125,8 @@ using informer::detail::quietly;
 /// another resource than the one that was meant.
 failure check_path(const api_resource& r, std::string_view name_space, std::string_view doing);
 failure check_path(const api_resource& r, const object_key& key, std::string_view subresource, std::string_view doing);
+/// errc::bad_request if the resource is namespaced and there is no namespace.
+failure check_in_namespace(const api_resource& r, std::string_view name_space, std::string_view doing);
 /// "get pods ns/name", "update pods/status ns/name".
 std::string sentence(std::string_view verb, const api_resource& r, const object_key& key,
                      std::string_view subresource = {});

@@ -1,5 +1,6 @@
 // What an informer promises beyond client-go; each test bears the name of its promise (docs/promises.md).
 #include "informer_fixture.hpp"
+#include "root/in_seconds.hpp"
 
 #include <catch2/matchers/catch_matchers_string.hpp>
 
@@ -573,6 +574,10 @@ TEST_CASE("nothing hides: status tells the phase, the last error with the server
     CHECK_THAT(s.last_error.what(), ContainsSubstring("etcd is on fire"));
     CHECK(s.last_error_phase == "open");
     CHECK(s.since > since);
+    // The log says when: "… etcd is on fire; will be tried again in 1.3 s".
+    const auto pause = std::chrono::duration_cast<std::chrono::milliseconds>(s.next_attempt - b.clock->wall());
+    CHECK(b.log.contains("etcd is on fire; will be tried again in " + informer::detail::roughly(pause)));
+    CHECK(b.log.contains(": synced, 1 object at version "));
     for (int i = 0; i < 3; ++i) b.pass(1min);
     CHECK(b.pods.status().attempts == 4);
     CHECK(b.log.count(log_level::warning) == 1); // once per change, not per retry

@@ -141,6 +141,21 @@ TEST_CASE("client: names that no path can hold are refused before anything is se
     CHECK(b.answers->lines.empty());
 }
 
+TEST_CASE("client: a missing namespace is blamed on what may be wrong, the resource") {
+    bench b;
+    const std::string why = ": the namespace is missing (the api_resource says that nodes are namespaced)";
+    const api_resource nodes("", "v1", "nodes", "Node"); // without `false` at the end
+    failure f;
+    b.run(b.api->get(nodes, object_key("", "n1"), f));
+    CHECK(f.message() == "get nodes n1" + why);
+    b.run(b.api->create(nodes, json::parse(R"({"metadata":{"name":"n1"}})"), write_options(), f));
+    CHECK(f.message() == "create nodes n1" + why);
+    b.run(b.api->remove_collection(nodes, "", list_options(), delete_options(), f));
+    CHECK(f.message() == "delete all nodes" + why);
+    CHECK(f == errc::bad_request);
+    CHECK(b.answers->lines.empty());
+}
+
 TEST_CASE("client: writes go to the right place in the right form") {
     bench b;
     failure f;

@@ -385,7 +385,7 @@ TEST_CASE("X16 drain closes everything: delayed keys are returned and logged, an
     CHECK(s.q->shut_down().empty()); // reported once
     REQUIRE(lines.size() == 1);
     CHECK(lines[0].find("foos") != std::string::npos);
-    CHECK(lines[0].find("2 delayed") != std::string::npos);
+    CHECK(lines[0].find("2 delayed keys") != std::string::npos);
     CHECK(s.clock->waiters() == 0);
 }
 

@@ -1,6 +1,7 @@
 // The rules of a queue, behind its lock.
 #pragma once
 
+#include <informer/detail/counted.hpp>
 #include <informer/error.hpp>
 #include <informer/queue/detail/queue_shell.hpp>
 #include <informer/queue/queue_state.hpp>
@@ -452,8 +453,8 @@ private:
         }
         if (!first || given_up == 0) return;
         note([&] {
-            world().log(log_level::info, "work queue " + name() + ": shut down with " + std::to_string(given_up) +
-                                             " delayed keys, which will not be handed out");
+            world().log(log_level::info, "work queue " + name() + ": shut down with " +
+                                             counted(given_up, "delayed key") + ", which will not be handed out");
         });
     }
     left_over take_left() {
