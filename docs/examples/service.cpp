@@ -4,6 +4,7 @@
 #include <informer/task_group.hpp>
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -31,7 +32,7 @@ const informer::api_resource nodes("", "v1", "nodes", "Node", false);
 std::size_t running_on(const informer::lister& all, std::string_view node) {
     std::size_t running = 0;
     for (const informer::object& pod : all.by_index("node", node)) {
-        if (pod["status"]["phase"].string_or_empty() == "Running") ++running;
+        if (pod["status"]["phase"] == "Running") ++running;
     }
     return running;
 }
@@ -58,6 +59,20 @@ asio::awaitable<void> tell(informer::shared_informer from) {
     for (const auto& [kind, n] : seen) std::cout << n << " times " << kind << '\n';
 }
 
+// Follows two at once. ready() takes nothing, so no event of either is lost.
+asio::awaitable<void> tell_of_both(informer::shared_informer of_pods, informer::shared_informer of_nodes) {
+    using namespace asio::experimental::awaitable_operators;
+    auto pod_events = of_pods.subscribe(), node_events = of_nodes.subscribe();
+    std::size_t states = 0;
+    for (;;) {
+        co_await (pod_events.ready() || node_events.ready());
+        while (const auto event = pod_events.try_next()) ++states;
+        while (const auto event = node_events.try_next()) ++states;
+        if (pod_events.finished() || node_events.finished()) break; // its ready() returns at once, for ever
+    }
+    std::cout << states << " states of pods and nodes\n";
+}
+
 asio::awaitable<void> serve(informer::informer_factory* factory, informer::task_group* listeners) {
     const auto by_node = informer::informer_options().index("node", informer::index_by_pointer("/spec/nodeName"));
     // get() starts the informer; the handle is kept for as long as the cache is read
@@ -65,6 +80,7 @@ asio::awaitable<void> serve(informer::informer_factory* factory, informer::task_
     const informer::informer_handle node_cache = factory->get(nodes, "", informer::informer_options().metadata_only());
     co_await factory->synced(30s); // throws an error that says which did not sync, and why
     listeners->spawn(tell(*pod_cache));
+    listeners->spawn(tell_of_both(*pod_cache, *node_cache));
 
     std::vector<std::string> names;
     for (const informer::object& node : node_cache->lister().list()) names.push_back(node.meta().name().str());
@@ -104,9 +120,7 @@ int main() try {
     informer::runtime runtime(io.get_executor());
     runtime.with_logger([](informer::log_level, std::string_view line) { std::cerr << line << '\n'; });
     informer::kubernetes::client client(runtime, informer::kubernetes::default_config());
-    informer::informer_factory factory(runtime, [&](const informer::api_resource& resource, const std::string& ns) {
-        return client.make_list_watch(resource, ns);
-    });
+    informer::informer_factory factory(runtime, client.list_watches());
     // exceptions leave through io.run()
     asio::co_spawn(io, run(&factory), [](std::exception_ptr e) {
         if (e) std::rethrow_exception(e);

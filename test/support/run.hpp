@@ -65,7 +65,7 @@ inline boost::asio::awaitable<void> settle(int turns = 20) {
 
 /// Waits until `predicate` holds; false when it does not within `deadline` of real time. Between two tries it yields,
 /// and after 100 tries it sleeps for a millisecond. Give the predicate a name: a capturing lambda must not stand inside
-/// a co_await expression (law 1).
+/// a co_await expression, which g++ 12 miscompiles.
 inline boost::asio::awaitable<bool> eventually(std::function<bool()> predicate,
                                                real_duration deadline = std::chrono::seconds(10)) {
     const auto executor = co_await boost::asio::this_coro::executor;

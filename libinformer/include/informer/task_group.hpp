@@ -14,8 +14,8 @@
 
 namespace informer {
 
-/// Owns coroutines. Every `co_spawn` of the library goes through a group (toolchain law 3): the completion is bound to
-/// the child's executor, so that cancellation is emitted there.
+/// Owns coroutines. Every `co_spawn` of the library goes through a group, which binds the completion to the child's
+/// executor. Otherwise Asio would emit its cancellation on the caller's thread, while the child may be running.
 ///
 /// *Thread safety*: none; use it on its executor. *Lifetime*: the destructor asks the children to stop but cannot wait
 /// for them: `co_await join()` first. The children share its state, so early destruction is safe: `on_error` is

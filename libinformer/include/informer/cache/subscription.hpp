@@ -87,11 +87,14 @@ public:
     /// Without waiting.
     std::optional<event> try_next();
     /// Returns when there is something to take, or when nothing more will come. It takes nothing: use it to wait for
-    /// one of several subscriptions. Occasionally `try_next()` has nothing all the same. *Cancellation*: like `next()`.
+    /// one of several subscriptions. Occasionally `try_next()` has nothing all the same. Once nothing more will come, it
+    /// returns at once, for ever: a loop that goes on then would spin. *Cancellation*: like `next()`.
     ///
+    ///     using namespace asio::experimental::awaitable_operators; // <boost/asio/experimental/awaitable_operators.hpp>
     ///     co_await (pods.ready() || nodes.ready());
     ///     while (auto e = pods.try_next()) …
     ///     while (auto e = nodes.try_next()) …
+    ///     if (pods.finished() || nodes.finished()) break;
     asio::awaitable<void> ready();
     /// True if the subscription is closed or the informer has ended, and all is delivered: `next()` returns nullopt.
     bool finished() const;

@@ -37,10 +37,10 @@ public:
 /// `lastTransitionTime` becomes `now` (pass `runtime::clock().wall()`) if `status` changes or the entry had no time;
 /// otherwise it stays. Returns true if anything changed.
 ///
-/// `status` is the status to write. Start from a copy of the current one, `to_value(o["status"])`, so that times, other
-/// members and other conditions are kept. A `status` that is not an object counts as an empty one. `patch_status`
-/// replaces the list as a whole: if several writers set conditions of one object, changes that another one has made
-/// since `status` was read are lost. In that case use `update_with_retry` on the status, or `apply`.
+/// `status` is the status to write. Start from a copy of the current one, `to_value(o["status"])` (object/json.hpp), so
+/// that times, other members and other conditions are kept. A `status` that is not an object counts as an empty one.
+/// `patch_status` replaces the list as a whole: if several writers set conditions of one object, changes that another
+/// one has made since `status` was read are lost. In that case use `update_with_retry` on the status, or `apply`.
 ///
 ///     json::value status = to_value(database["status"]);
 ///     set_condition(status, status_condition("Ready", condition_status::yes, "Applied").observed_generation(database.meta().generation()), rt.clock().wall());

@@ -53,7 +53,8 @@ asio::awaitable<bool> cancelled();
 
 /// Runs `work`; if it is not done at `deadline` (by `c`), cancels it (terminal), waits for it to unwind and returns
 /// false. Cancelling the caller cancels `work` and waits for it to unwind too. Exceptions of `work` propagate, except
-/// the cancellation that the deadline itself caused. `work` starts by post, never inline. Uses no operator|| (law 5).
+/// the cancellation that the deadline itself caused. `work` starts by post, never inline. (It is not `work || timer`,
+/// which drops an exception of `work` and then waits for the timer.)
 asio::awaitable<bool> run_until(informer::clock& c, informer::clock::time_point deadline, asio::awaitable<void> work);
 
 } // namespace informer::detail
