@@ -57,9 +57,10 @@ asio::awaitable<void> one_for_a_burst() {
     bool ok = co_await eventually(first);
     CHECK(ok);
     for (int burst = 0; burst < 10; ++burst) {
-        for (int i = 0; i < 5; ++i) b.foo_watch->modified(foo("a", 11 + 5 * burst + i));
-        b.foo_watch->added(foo("b" + std::to_string(burst), 100 + burst)); // is handled behind them
-        const std::function<bool()> last = [&] { return b.count("b" + std::to_string(burst)) == 1; };
+        for (int i = 0; i < 5; ++i) c.enqueue(object_key("default", "a"), i);
+        const std::string other = "b" + std::to_string(burst);
+        c.enqueue(object_key("default", other), -1); // is handed out behind it
+        const std::function<bool()> last = [&] { return b.count(other) == 1; };
         ok = co_await eventually(last);
         CHECK(ok);
         CHECK(b.count("a") == static_cast<std::size_t>(2 + burst));
