@@ -52,7 +52,7 @@ public:
         for (int i = 0; i < 3; ++i) running_.emplace_back([this] { io.run(); });
     }
     ~pool_of_threads() {
-        asio::co_spawn(strand, factory->shutdown(), asio::use_future).get();
+        asio::co_spawn(strand, shut_down(&*factory), asio::use_future).get();
         busy_.reset();
         for (auto& t : running_) t.join();
         asio::co_spawn(server_io_, server.stop(), asio::use_future).get();
@@ -70,6 +70,9 @@ public:
     std::size_t requests() {
         return asio::post(server_io_, asio::use_future([this] { return server.requests().size(); })).get();
     }
+
+    /// Called on the strand, as a factory must be.
+    static asio::awaitable<void> shut_down(informer_factory* f) { co_await f->shutdown(); }
 
     static constexpr int objects = 200;
     asio::io_context io;
