@@ -1,5 +1,5 @@
-// What patches and applies make of an object: the order of lists with keys, indexes of JSON patches, owners of fields that
-// are dropped, and what is refused.
+// What patches and applies make of an object: the order of lists with keys, indexes of JSON patches, owners of fields
+// that are dropped, and what is refused.
 #include "objects.hpp"
 
 #include <map>

@@ -38,7 +38,8 @@ public:
     requires std::is_invocable_r_v<asio::awaitable<void>, F&> void spawn(F make) { spawn(call(std::move(make))); }
     /// As above, for a child that must run on another executor.
     void spawn_on(asio::any_io_executor executor, asio::awaitable<void> child);
-    /// Called on the group's executor for each exception that leaves a child, instead of keeping the first for `join()`.
+    /// Called on the group's executor for each exception that leaves a child, instead of keeping the first for
+    /// `join()`.
     void on_error(std::function<void(std::exception_ptr)> handler);
     /// Emits terminal cancellation to all children. Idempotent.
     void stop();

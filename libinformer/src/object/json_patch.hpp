@@ -9,9 +9,9 @@ namespace informer::detail {
 
 enum class json_patch_rules {
     rfc_6902,
-    /// Those of kube-apiserver. Array indexes below zero count from the end, for `add` after the insertion. Absent members
-    /// of an object and absent values of operations are null to `test`, `add`, `replace` and `copy`. The whole document cannot be
-    /// patched.
+    /// Those of kube-apiserver. Array indexes below zero count from the end, for `add` after the insertion. Absent
+    /// members of an object and absent values of operations are null to `test`, `add`, `replace` and `copy`. The whole
+    /// document cannot be patched.
     api_server,
 };
 

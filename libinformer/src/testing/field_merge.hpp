@@ -29,8 +29,8 @@ field_changes compare(const boost::json::object& before, const boost::json::obje
 void merge_configuration(boost::json::object& live, const boost::json::object& configuration, bool custom);
 
 /// Removes the members of `gone` from `from`, except those that are (or contain) a member of `owned`; an item of a list
-/// stays only if it is a member itself. The keys of a list item stay as long as the item does; maps and lists that become
-/// empty are removed.
+/// stays only if it is a member itself. The keys of a list item stay as long as the item does; maps and lists that
+/// become empty are removed.
 void remove_fields(boost::json::object& from, const field_set& gone, const field_set& owned, bool custom);
 
 } // namespace informer::testing::detail

@@ -19,8 +19,8 @@ struct field_manager {
 };
 
 /// The entries that an update goes on from when its object comes with `given` ones: these, if they can be read, else
-/// `had`. One empty entry drops all of them, and so does an empty list, which a custom resource cannot express (the real
-/// server takes it for an absent one).
+/// `had`. One empty entry drops all of them, and so does an empty list, which a custom resource cannot express (the
+/// real server takes it for an absent one).
 boost::json::array managed_by_request(const boost::json::array& had, const boost::json::array& given, bool custom);
 
 /// The entries after an update that turned `before` (null on creation) into `after`; both are whole objects. `who` now

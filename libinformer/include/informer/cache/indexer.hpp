@@ -90,10 +90,10 @@ private:
 /// *Thread safety*: one writer (the informer's executor); `snapshot()`, the read short-cuts, the figures and the index
 /// errors from any thread. Taking a snapshot is wait-free, and readers do not hold up the writer (but for
 /// `publication_figures::waits`). *Errors*: an exception of an index function is contained: the object stays in the
-/// cache without values in that index, and `index_errors()` names it. Index functions are called on the writer's executor, one or more times per object, and
-/// also for the objects of a first list that is given up. *Complexity*: writes are O(log32 n) for the map and for each
-/// value of each index. Nodes are copied at most once between two calls of `publish()`, so larger batches are cheaper.
-/// Replacing an object by one that is `same_as` it costs a look-up.
+/// cache without values in that index, and `index_errors()` names it. Index functions are called on the writer's
+/// executor, one or more times per object, and also for the objects of a first list that is given up. *Complexity*:
+/// writes are O(log32 n) for the map and for each value of each index. Nodes are copied at most once between two calls
+/// of `publish()`, so larger batches are cheaper. Replacing an object by one that is `same_as` it costs a look-up.
 class indexer {
 public:
     indexer();

@@ -80,9 +80,9 @@ public:
     void retry_now();
     /// Stops all informers when it is called, not only when it is awaited, and waits until their coroutines are gone.
     /// So it must be called on the runtime's executor: `co_spawn(executor, factory.shutdown(), …)` calls it where
-    /// `co_spawn` is called. Idempotent. *Cancellation*: none, it waits to the end. But a coroutine that may itself have been cancelled must
-    /// first `co_await asio::this_coro::throw_if_cancelled(false);`, or it does not wait at all: see
-    /// `task_group::join`.
+    /// `co_spawn` is called. Idempotent. *Cancellation*: none, it waits to the end. But a coroutine that may itself
+    /// have been cancelled must first `co_await asio::this_coro::throw_if_cancelled(false);`, or it does not wait at
+    /// all: see `task_group::join`.
     asio::awaitable<void> shutdown();
 
 private:

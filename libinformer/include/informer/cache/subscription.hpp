@@ -32,8 +32,8 @@ public:
     // clang-format off
     subscription_options& capacity(std::size_t events) { capacity_ = events; return *this; }
     subscription_options& policy(overflow_policy p) { policy_ = p; return *this; }
-    /// Delivers `event_kind::synced` when the initial state is complete, and again after every relist. In a subscription
-    /// that fell behind, repeated marks merge into the latest; the first one stays in its place.
+    /// Delivers `event_kind::synced` when the initial state is complete, and again after every relist. In a
+    /// subscription that fell behind, repeated marks merge into the latest; the first one stays in its place.
     subscription_options& sync_marks(bool on = true) { sync_marks_ = on; return *this; }
     /// Repeats every object as `updated` with reason resync at this period (keys with a pending event are skipped).
     subscription_options& resync(std::chrono::seconds period) { resync_ = period; return *this; }
@@ -87,10 +87,11 @@ public:
     /// Without waiting.
     std::optional<event> try_next();
     /// Returns when there is something to take, or when nothing more will come. It takes nothing: use it to wait for
-    /// one of several subscriptions. Occasionally `try_next()` has nothing all the same. Once nothing more will come, it
-    /// returns at once, for ever: a loop that goes on then would spin. *Cancellation*: like `next()`.
+    /// one of several subscriptions. Occasionally `try_next()` has nothing all the same. Once nothing more will come,
+    /// it returns at once, for ever: a loop that goes on then would spin. *Cancellation*: like `next()`.
     ///
-    ///     using namespace asio::experimental::awaitable_operators; // <boost/asio/experimental/awaitable_operators.hpp>
+    ///     // of <boost/asio/experimental/awaitable_operators.hpp>
+    ///     using namespace asio::experimental::awaitable_operators;
     ///     co_await (pods.ready() || nodes.ready());
     ///     while (auto e = pods.try_next()) …
     ///     while (auto e = nodes.try_next()) …

@@ -17,12 +17,12 @@
 namespace informer {
 
 /// Rewrites an object before it is stored, exactly once for each received object. It gets the object with apiVersion
-/// and kind, however it came, without managedFields unless they are kept, and before any projection. Its name, namespace, uid and
-/// resourceVersion are put back to what was received, whatever the transform did to them. An object that is left
-/// without metadata, or with another apiVersion or kind, is quarantined. The transform should keep deletionTimestamp,
-/// finalizers and generation, because controllers decide by them. It sees numbers as boost::json has them: one that no
-/// int64, uint64 or double holds exactly becomes the nearest double. A double that is not finite afterwards is stored
-/// as `encode` does.
+/// and kind, however it came, without managedFields unless they are kept, and before any projection. Its name,
+/// namespace, uid and resourceVersion are put back to what was received, whatever the transform did to them. An object
+/// that is left without metadata, or with another apiVersion or kind, is quarantined. The transform should keep
+/// deletionTimestamp, finalizers and generation, because controllers decide by them. It sees numbers as boost::json has
+/// them: one that no int64, uint64 or double holds exactly becomes the nearest double. A double that is not finite
+/// afterwards is stored as `encode` does.
 using transform = std::function<void(boost::json::value&)>;
 
 /// Which parts of objects to store. Paths are JSON pointers; "" is the whole object, and "*" stands for every element
@@ -124,9 +124,9 @@ public:
     virtual object finish(failure& f) = 0;
 };
 
-/// Builds and owns documents. Keys and shapes (ordered key lists) are stored once; so are the strings, arrays and objects of
-/// paths whose values repeat, and what a document has in common with its older version or with the document stored before
-/// it. A document whose content did not change *is* its predecessor.
+/// Builds and owns documents. Keys and shapes (ordered key lists) are stored once; so are the strings, arrays and
+/// objects of paths whose values repeat, and what a document has in common with its older version or with the document
+/// stored before it. A document whose content did not change *is* its predecessor.
 ///
 /// *Thread safety*: one writer at a time. All functions except `options`, and the steps and ends of a `decoding`, are
 /// for the writer. Handles that the pool gave out may be read, copied and dropped on any thread, also after the pool's

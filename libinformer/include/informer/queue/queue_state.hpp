@@ -32,8 +32,9 @@ public:
 ///
 /// A key is in at most one of these states at a time: *ready* (in line) or *processing* (handed out, not done). It may
 /// be *delayed* or, while processing, *dirty* (asked for again: goes to the tail when done). An item that was handed to
-/// a getter which has not gone on yet is *promised*: it is in processing, but as good as in line. A key is delayed once: the
-/// earliest time and the highest priority that were asked for win, and a request for now is the earliest of all.
+/// a getter which has not gone on yet is *promised*: it is in processing, but as good as in line. A key is delayed
+/// once: the earliest time and the highest priority that were asked for win, and a request for now is the earliest of
+/// all.
 ///
 /// *Thread safety*: none. *Complexity*: O(1), with delays O(log n). *Errors*: those of allocation and of copying keys;
 /// the queue is then as before. The end of work cannot fail.
@@ -50,7 +51,7 @@ public:
         : items_(timed), lanes_(static_cast<bool>(group_by), ageing), limiter_(std::move(limiter)),
           group_by_(std::move(group_by)) {}
 
-    // ---- requests; false: nothing new (already asked for, or shut down) ------------------------------------------------
+    // ---- requests; false: nothing new (already asked for, or shut down) ---------------------------------------------
     template <class K>
     bool add(const K& key, int priority, time_point now) {
         if (shut_down_) return false;
@@ -74,7 +75,7 @@ public:
         return limit(i, priority, now);
     }
 
-    // ---- the same for an item in processing ---------------------------------------------------------------------------
+    // ---- the same for an item in processing -------------------------------------------------------------------------
     bool request(index i, int priority, time_point now) {
         if (shut_down_) return false;
         item& it = items_[i];
@@ -135,7 +136,7 @@ public:
         return now + d;
     }
 
-    // ---- hand-outs ------------------------------------------------------------------------------------------------------
+    // ---- hand-outs --------------------------------------------------------------------------------------------------
     /// The next item, now in processing; `none` when nothing is ready.
     index take(time_point now) noexcept {
         if (lanes_.size() == 0) return none;
@@ -190,7 +191,7 @@ public:
         }
     }
 
-    // ---- time -----------------------------------------------------------------------------------------------------------
+    // ---- time -------------------------------------------------------------------------------------------------------
     /// Moves due items into line, at most `limit` of them. Returns how many.
     std::size_t advance(time_point now, std::size_t limit) {
         std::size_t moved = 0;
@@ -210,7 +211,7 @@ public:
     /// When the first delayed item is due; `time_point::max()` when there is none.
     time_point next_due() const noexcept { return delays_.empty() ? time_point::max() : delays_.next(); }
 
-    // ---- keys -----------------------------------------------------------------------------------------------------------
+    // ---- keys -------------------------------------------------------------------------------------------------------
     template <class K>
     index find(const K& key) const {
         return items_.find(key);
@@ -226,12 +227,12 @@ public:
         release_if_idle(i);
     }
 
-    // ---- the end --------------------------------------------------------------------------------------------------------
+    // ---- the end ----------------------------------------------------------------------------------------------------
     /// Takes no more requests; what is ready is still handed out. Idempotent.
     void shut_down() noexcept { shut_down_ = true; }
     bool is_shut_down() const noexcept { return shut_down_; }
-    /// After `shut_down()`: gives up delayed items, at most `limit` of them, earliest first: `take(key, due, priority)`.
-    /// True if more are delayed.
+    /// After `shut_down()`: gives up delayed items, at most `limit` of them, earliest first: `take(key, due,
+    /// priority)`. True if more are delayed.
     template <class Take>
     bool give_up_delayed(const Take& take, std::size_t limit) {
         for (; limit > 0 && !delays_.empty(); --limit) {
@@ -244,7 +245,7 @@ public:
         return !delays_.empty();
     }
 
-    // ---- figures --------------------------------------------------------------------------------------------------------
+    // ---- figures ----------------------------------------------------------------------------------------------------
     std::size_t ready() const noexcept { return lanes_.size(); }
     std::size_t delayed() const noexcept { return delays_.size(); }
     std::size_t processing() const noexcept { return processing_; }

@@ -141,9 +141,9 @@ private:
 /// The queue between event handlers and workers. Contract: client-go's util/workqueue.
 ///
 /// Promises.
-/// - *Once*: a key that waits already is not queued twice; it waits until the getter that it was handed to goes on. A key
-///   that is added while it is being worked on is handed out again after `done`, from the tail, and never to two workers
-///   at once.
+/// - *Once*: a key that waits already is not queued twice; it waits until the getter that it was handed to goes on. A
+///   key that is added while it is being worked on is handed out again after `done`, from the tail, and never to two
+///   workers at once.
 /// - *Earliest wins*: a key has one due time and one priority: the earliest time and the highest priority that were
 ///   asked for. An `add` of a delayed key makes it due now. (client-go keeps the delayed request beside it and hands
 ///   the key out a second time.)

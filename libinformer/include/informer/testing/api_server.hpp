@@ -169,8 +169,8 @@ public:
     asio::awaitable<void> stop();
     std::string url() const; ///< "http://127.0.0.1:40001"
     std::uint16_t port() const noexcept;
-    /// A kubeconfig for it: inline CA, the first token (or an admin client certificate with TLS); further contexts named
-    /// after the users of the other tokens, each with the first token of that user.
+    /// A kubeconfig for it: inline CA, the first token (or an admin client certificate with TLS); further contexts
+    /// named after the users of the other tokens, each with the first token of that user.
     std::string kubeconfig() const;
     /// The same for a client in this process: the URL, and, if the server has them, its CA and the first token (or an
     /// admin client certificate with TLS). Call it after `start()`, which chooses the port and makes the certificates.
