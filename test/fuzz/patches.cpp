@@ -8,6 +8,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
+#include <cmath>
 #include <string_view>
 
 namespace informer::fuzz {
@@ -15,15 +16,25 @@ namespace {
 
 namespace json = boost::json;
 
-bool has_null(const json::value& v) {
-    if (v.is_null()) return true;
+template <class Is>
+bool has(const json::value& v, const Is& is) {
+    if (is(v)) return true;
     if (const auto* a = v.if_array())
         for (const auto& e : *a)
-            if (has_null(e)) return true;
+            if (has(e, is)) return true;
     if (const auto* o = v.if_object())
         for (const auto& m : *o)
-            if (has_null(m.value())) return true;
+            if (has(m.value(), is)) return true;
     return false;
+}
+
+bool has_null(const json::value& v) {
+    return has(v, [](const json::value& one) { return one.is_null(); });
+}
+
+/// Boost.JSON reads a number beyond all doubles as infinity, which no document holds.
+bool has_infinity(const json::value& v) {
+    return has(v, [](const json::value& one) { return one.is_double() && std::isinf(one.get_double()); });
 }
 
 } // namespace
@@ -51,7 +62,8 @@ void patches(std::string_view bytes) {
         apply_merge_patch(made, make_merge_patch(from, patch));
         expect(made == patch || has_null(from), "the patch to get there does not");
     }
-    if (from.is_object()) expect(to_value(from_value(from)) == from, "as a document it is another value");
+    if (from.is_object() && !has_infinity(from))
+        expect(to_value(from_value(from)) == from, "as a document it is another value");
 }
 
 } // namespace informer::fuzz

@@ -20,6 +20,17 @@ using informer::testing::getter;
 using informer::testing::queue_scene;
 using queue = work_queue<>;
 
+namespace {
+
+/// Of a queue in which nothing is delayed.
+asio::awaitable<void> drains(queue* q, bool* drained) {
+    const queue::left_over left = co_await q->drain();
+    CHECK(left.empty());
+    *drained = true;
+}
+
+} // namespace
+
 TEST_CASE("Q1 a key that waits already is not queued twice") {
     queue_scene s;
     s.q->add("a");
@@ -220,13 +231,8 @@ TEST_CASE("Q4 drain waits until all ready keys are handed out and done") {
     s.q->add("a");
     s.q->add("b");
     bool drained = false;
-    auto body = [](queue* q, bool* d) -> asio::awaitable<void> {
-        const queue::left_over left = co_await q->drain();
-        CHECK(left.empty());
-        *d = true;
-    };
     task_group group(s.context.get_executor());
-    group.spawn(body(s.q.get(), &drained));
+    group.spawn(drains(s.q.get(), &drained));
     s.run();
     queue::item a = s.q->try_get(), b = s.q->try_get();
     CHECK(a.key() + b.key() == "ab");
@@ -247,12 +253,8 @@ TEST_CASE("Q4 drain waits for a key that was marked while in processing") {
     CHECK(a.key() == "a");
     s.q->add("a");
     bool drained = false;
-    auto body = [](queue* q, bool* d) -> asio::awaitable<void> {
-        co_await q->drain();
-        *d = true;
-    };
     task_group group(s.context.get_executor());
-    group.spawn(body(s.q.get(), &drained));
+    group.spawn(drains(s.q.get(), &drained));
     s.run();
     a.done();
     s.run();
@@ -271,12 +273,8 @@ TEST_CASE("Q4 a getter that waits during a drain gets the key that was asked for
     s.run();
     s.q->add("a");
     bool drained = false;
-    auto body = [](queue* q, bool* d) -> asio::awaitable<void> {
-        co_await q->drain();
-        *d = true;
-    };
     task_group group(s.context.get_executor());
-    group.spawn(body(s.q.get(), &drained));
+    group.spawn(drains(s.q.get(), &drained));
     s.run();
     CHECK_FALSE(waiting.ended);
     informer::testing::getter later(s);
@@ -317,12 +315,8 @@ TEST_CASE("Q4 drain of an idle queue returns at once; shutdown ends one that wai
     s.q->add("a");
     queue::item stuck = s.q->try_get();
     bool drained = false;
-    auto body = [](queue* q, bool* d) -> asio::awaitable<void> {
-        co_await q->drain();
-        *d = true;
-    };
     task_group group(s.context.get_executor());
-    group.spawn(body(s.q.get(), &drained));
+    group.spawn(drains(s.q.get(), &drained));
     s.run();
     CHECK_FALSE(drained);
     s.q->shut_down();
