@@ -391,7 +391,8 @@ asio::awaitable<void> refuses_numbers(std::shared_ptr<cluster> c) {
     co_await c->client().raw("GET", maps + "?watch=1&timeoutSeconds=1&resourceVersion=abc", nothing, f);
     CHECK(code_of(f) == 500);
     co_await c->client().raw("GET", maps + "?resourceVersion=abc", nothing, f);
-    CHECK(code_of(f) == 400);
+    const bool known = code_of(f) == 400 || (!c->embedded() && code_of(f) == 500); // as 1.30 says it
+    CHECK(known);
 }
 
 } // namespace
