@@ -145,7 +145,6 @@ struct shard_group::impl {
     void tell(const listener& f, const shard_change& change);
     void begin(const shard_logic::step& s);
     void settle(const shard_logic::step& s, clock::time_point sent);
-    void settle_list(clock::time_point sent);
     std::vector<detail::listed_lease> listed();
 
     static asio::awaitable<void> request(std::shared_ptr<impl> self, shard_logic::step s);
@@ -229,6 +228,7 @@ void shard_group::impl::begin(const shard_logic::step& s) {
     }
 }
 
+/// The Leases of the page. Ours becomes `own`.
 std::vector<detail::listed_lease> shard_group::impl::listed() {
     std::vector<detail::listed_lease> leases;
     for (const auto& o : call->page().items) {
@@ -238,16 +238,12 @@ std::vector<detail::listed_lease> shard_group::impl::listed() {
     return leases;
 }
 
-void shard_group::impl::settle_list(clock::time_point sent) {
-    logic->listed(sent, now(), listed(), call->page().version);
-    token = logic->token();
-}
-
 void shard_group::impl::settle(const shard_logic::step& s, clock::time_point sent) {
     using action = shard_logic::action;
     failure f = call->why();
-    const bool crowded = !f && s.what == action::list && !call->page().continue_token.empty();
-    if (crowded || (!f && s.what == action::list && !call->page().bad.empty()))
+    const bool has_page = !f && s.what == action::list;
+    const bool crowded = has_page && !call->page().continue_token.empty();
+    if (crowded || (has_page && !call->page().bad.empty()))
         f = failure(errc::too_large, "list leases: more than " + std::to_string(shard_group_options::most_members) +
                                          " Leases, or some that cannot be read, have the label of this group");
     // The Lease was renewed after all, or another member deleted it.
@@ -267,7 +263,10 @@ void shard_group::impl::settle(const shard_logic::step& s, clock::time_point sen
         own = call->lease();
         logic->written(sent, now(), detail::lease_record(own));
         break;
-    case action::list: settle_list(sent); break;
+    case action::list:
+        logic->listed(sent, now(), listed(), call->page().version);
+        token = logic->token();
+        break;
     case action::collect:
         rt.log(log_level::info, where() + ": deleted the Lease of the dead member " + s.target.name);
         [[fallthrough]];

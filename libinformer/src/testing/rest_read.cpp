@@ -51,6 +51,13 @@ std::string invalid_version(std::string_view text) {
     return "resourceVersion: Invalid value: \"" + std::string(text) + "\": " + no_version(text);
 }
 
+/// The version that a get or a watch asks for. A list refuses another text with 400.
+std::uint64_t version_of(std::string_view asked) {
+    std::uint64_t v = 0;
+    if (!read_number(asked, v)) throw refused(500, "", invalid_version(asked));
+    return v;
+}
+
 /// A number of the query; 0 when it is absent. Refused in the words of the real server.
 std::int64_t number_of(const parameters& query, std::string_view name) {
     if (!has_parameter(query, name)) return 0;
@@ -172,10 +179,7 @@ stored rest_api::must_find(const target& t) const {
 
 stored rest_api::get(const target& t, const parameters& query) const {
     if (const auto asked = parameter(query, "resourceVersion"); !asked.empty()) {
-        std::uint64_t at_least = 0;
-        if (!read_number(asked, at_least)) { // a list refuses it with 400
-            throw refused(500, "", invalid_version(asked));
-        }
+        const std::uint64_t at_least = version_of(asked);
         if (at_least > store_.current()) throw version_too_large(asked, std::to_string(store_.current()));
     }
     return must_find(t);
@@ -295,8 +299,7 @@ watch_plan rest_api::watch(type_ptr type, std::string name_space, const paramete
     plan.bookmarks = truth(query, "allowWatchBookmarks");
     const auto seconds = number_of(query, "timeoutSeconds");
     if (seconds > 0) plan.time_out = std::chrono::seconds(std::min<std::int64_t>(seconds, 7 * 24 * 3600));
-    std::uint64_t from = 0;
-    if (!asked.empty() && !read_number(asked, from)) throw refused(500, "", invalid_version(asked)); // a list: 400
+    const std::uint64_t from = asked.empty() ? 0 : version_of(asked);
     const table& rows = *type->rows;
     plan.position = rows.end();
     plan.after = store_.current();
