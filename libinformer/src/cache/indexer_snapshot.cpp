@@ -37,6 +37,12 @@ object counted(const object* o) noexcept {
     return o ? *o : object();
 }
 
+/// Of all objects, or of the sub-trie that one namespace shares with few others.
+object_map::cursor walk_of(const object_map& all, std::string_view name_space) {
+    if (name_space.empty()) return object_map::cursor(all);
+    return object_map::cursor(all, all.traits().hash_namespace(name_space), object_traits::namespace_levels);
+}
+
 const index_version& index_of(const cache_snapshot::data* d, std::string_view name) {
     if (const index_version* i = d ? d->find(name) : nullptr) return *i;
     std::string known;
@@ -107,6 +113,8 @@ private:
 namespace detail {
 
 object_cursor::object_cursor(const cache_snapshot& s) : cursor_(objects_of(s.contents())) {}
+object_cursor::object_cursor(const cache_snapshot& s, std::string_view name_space)
+    : cursor_(walk_of(objects_of(s.contents()), name_space)), whole_(name_space.empty()) {}
 
 } // namespace detail
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <utility>
 
 namespace informer::detail {
@@ -39,6 +40,9 @@ public:
         order_ = std::move(order);
     }
 
+    /// Those of one namespace, and perhaps a few of others: those that lie in the same sub-trie.
+    object_cursor(const cache_snapshot& s, std::string_view name_space);
+
     /// The next object, or null at the end; valid until the next call.
     const object* next() noexcept {
         while (fetched_ - taken_ < roots_ahead && fetch(at(fetched_))) ++fetched_;
@@ -47,7 +51,8 @@ public:
         if (taken_ + members_ahead < fetched_) prefetch_members(at(taken_ + members_ahead).get());
         return &at(taken_++).get();
     }
-    /// The hash of that object's key by the map's own traits, as far as the map uses it. Not if an order was given.
+    /// The hash of that object's key by the map's own traits, as far as the map uses it. Only in a walk of a whole map in
+    /// its own order.
     std::uint64_t hash() const noexcept { return ring_[(taken_ - 1) % ring_.size()].hash; }
 
 private:
@@ -66,7 +71,7 @@ private:
         if (!order_) {
             to.o = cursor_.next();
             if (!to.o) return false;
-            to.hash = cursor_.hash();
+            if (whole_) to.hash = cursor_.hash();
         } else {
             if (next_root_ == order_->end()) return false;
             ::new (static_cast<void*>(to.lent)) object(*next_root_++); // never destroyed: it has no count to give back
@@ -80,6 +85,7 @@ private:
     arrivals::const_iterator next_root_;
     std::array<one, 16> ring_;
     std::size_t fetched_ = 0, taken_ = 0;
+    bool whole_ = true;
 };
 
 } // namespace informer::detail

@@ -292,8 +292,18 @@ void shared_informer::on_bad_object(std::function<void(const bad_object& b)> f) 
     if (!impl_->ended) impl_->observer.on_bad_object(std::move(f));
 }
 
+/// A handle of one namespace may share an informer of all, which must not be noticed.
+subscription_options shared_informer::narrowed(subscription_options options) const {
+    if (name_space_.empty() || options.name_space_ == name_space_) return options;
+    if (!options.name_space_.empty()) {
+        throw error(errc::bad_configuration, impl_->name + ": subscribe to namespace " + options.name_space_ +
+                                                 " by a handle of namespace " + name_space_);
+    }
+    return options.in(name_space_);
+}
+
 subscription shared_informer::subscribe(subscription_options options) {
-    return subscription(impl_->add_subscriber(std::move(options)));
+    return subscription(impl_->add_subscriber(narrowed(std::move(options))));
 }
 
 void shared_informer::add_index(std::string name, index_function f) {

@@ -71,9 +71,10 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, detail::event_share
 
 /// A resync: delivers everything again to one subscriber, between two batches, so that the order is kept.
 asio::awaitable<void> shared_informer::impl::repeat(self s, subscriber to) {
-    detail::object_cursor all(s->store->index.snapshot());
+    detail::object_cursor all(s->store->index.snapshot(), to->options().name_space_);
     std::size_t steps = 0;
     while (const object* o = all.next()) {
+        if (!to->wants(*o)) continue;
         if (to->over()) {
             const bool go_on = co_await wait_for_room(s, to);
             if (!go_on) co_return;

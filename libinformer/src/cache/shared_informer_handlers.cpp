@@ -230,7 +230,7 @@ shared_informer::handler_handle shared_informer::add_event_handler(filter_functi
                                                                    subscription_options options) {
     options.sync_marks();
     auto h = std::make_shared<handler_handle::state>();
-    h->from = impl_->add_subscriber(std::move(options));
+    h->from = impl_->add_subscriber(narrowed(std::move(options)));
     if (!impl_->stopping && !impl_->ended) { // else it is never called, and must not keep alive what it owns
         h->of = std::move(of);
         h->on_add = std::move(on_add);

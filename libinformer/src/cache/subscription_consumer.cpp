@@ -11,7 +11,8 @@ namespace informer {
 
 /// The next object of a late subscriber's initial state; null at its end.
 const object* subscription::state::next_initial(aftermath& a) {
-    const object* const o = initial_->next();
+    const object* o = initial_->next();
+    while (o && !wants(*o)) o = initial_->next(); // few: the walk is of one sub-trie
     if (o) {
         in_hand_ = true;
         ++delivered_;

@@ -18,13 +18,24 @@ bool same_uid(const object& a, const object& b) noexcept {
 
 } // namespace
 
+bool subscription::state::has_wanted(const cache_snapshot& initial) const {
+    detail::object_cursor walk(initial, options_.name_space_);
+    const object* o = walk.next();
+    while (o && !wants(*o)) o = walk.next();
+    return o;
+}
+
 void subscription::state::start(cache_snapshot initial, informer::resource_version version,
                                 std::shared_ptr<const detail::arrivals> order) {
     {
         const guard lock(mutex_);
         if (closed_ || ended_) return;
         assert(!initial_ && nothing_pending());
-        if (initial.size() > 0) initial_ = std::make_unique<detail::object_cursor>(initial, std::move(order));
+        if (options_.name_space_.empty()) {
+            if (initial.size() > 0) initial_ = std::make_unique<detail::object_cursor>(initial, std::move(order));
+        } else if (has_wanted(initial)) {
+            initial_ = std::make_unique<detail::object_cursor>(initial, options_.name_space_);
+        }
     }
     initial_complete(std::move(version));
 }
@@ -32,6 +43,7 @@ void subscription::state::start(cache_snapshot initial, informer::resource_versi
 void subscription::state::push(event e) {
     assert(e.kind != event_kind::synced);
     if (!e.current) e.current = e.previous;
+    if (!wants(e.current)) return;
     entries one;
     one.emplace_back(std::move(e));
     aftermath a;
@@ -43,8 +55,26 @@ void subscription::state::push(event e) {
     wake_consumer(a);
 }
 
+/// The events of the namespace that was asked for; null if there are none.
+subscription::state::shared_events subscription::state::wanted(const shared_events& events) const {
+    const auto is_wanted = [this](const event& e) { return wants(e.current ? e.current : e.previous); };
+    const auto n = static_cast<std::size_t>(std::count_if(events->begin(), events->end(), is_wanted));
+    if (n == 0) return nullptr;
+    if (n == events->size()) return events;
+    auto some = std::make_shared<std::vector<event>>();
+    some->reserve(n);
+    std::copy_if(events->begin(), events->end(), std::back_inserter(*some), is_wanted);
+    return some;
+}
+
 bool subscription::state::push_all(const shared_events& events, detail::wake_list& to_wake) {
     assert(events && !events->empty());
+    if (options_.name_space_.empty()) return queue(events, to_wake);
+    const shared_events some = closed() ? nullptr : wanted(events);
+    return !some || queue(some, to_wake);
+}
+
+bool subscription::state::queue(const shared_events& events, detail::wake_list& to_wake) {
     const std::size_t n = events->size();
     const guard lock(mutex_);
     if (closed_ || ended_) return true;

@@ -36,8 +36,13 @@ public:
     explicit state(subscription_options options, std::uint64_t hash_seed = 0);
     ~state();
     const subscription_options& options() const noexcept { return options_; }
+    /// False: the object is of another namespace than the one that was asked for.
+    bool wants(const object& o) const noexcept {
+        return options_.name_space_.empty() || o.name_space() == options_.name_space_;
+    }
 
     // ---- producer's side -------------------------------------------------------------------------------------------
+    // What is of another namespace than `options().name_space_` is passed over by all of these.
     /// The initial state of a late subscriber, complete. It is not copied but walked as the consumer asks for it, and
     /// does not count towards the capacity. Resync events are ignored while it lasts. `order`: the order to walk it in,
     /// if known.
@@ -146,6 +151,9 @@ private:
     void drop(entry& e, aftermath& a);
     void pass_hidden_marks(aftermath& a);
     const object* next_initial(aftermath& a);
+    bool has_wanted(const cache_snapshot& initial) const;
+    shared_events wanted(const shared_events& events) const;
+    bool queue(const shared_events& events, detail::wake_list& to_wake);
     bool take(event& into, aftermath& a);
     void wake_consumer(aftermath& a);
     void wake_sync_waiters(aftermath& a);

@@ -101,7 +101,6 @@ controller controller_builder::build(reconciler reconcile) {
             controller::impl::source& one = made->sources.emplace_back(s);
             one.name = from.resource.group_resource();
             if (!name_space.empty()) one.name += " in " + name_space;
-            one.name_space = name_space;
             one.informer = p.factory->get(from.resource, name_space, from.options.informer_);
         }
     }

@@ -29,8 +29,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
         informer_handle informer;
         map_function map;
         predicate when;
-        std::string name_space; ///< "": all; the shared informer may cover more
-        bool of_main = false;   ///< the resource whose keys are reconciled
+        bool of_main = false; ///< the resource whose keys are reconciled
         int priority = 0;
         subscription_options options;
         std::shared_ptr<subscription> events; ///< null until the sources run

@@ -85,7 +85,6 @@ bool controller::impl::map(source& from, const object& state, std::vector<object
 }
 
 bool controller::impl::handle(source& from, const event& e, const shard_change* only) {
-    if (!from.name_space.empty() && e.key().name_space != from.name_space) return true;
     complaints failed; // counted once, although an event that comes too early is handled again
     try {
         if (!from.when(e)) return true;

@@ -38,6 +38,7 @@ struct workshop {
         auto s = std::make_shared<scripted_list_watch>(context.get_executor(), r);
         made.emplace_back(r.plural + "/" + ns, s);
         auto w = s->on_watch();
+        if (!first_watch) first_watch = w;
         if (refuse) {
             w->fail(status_failure(403, "Forbidden"));
             s->on_list(list_script().fail(status_failure(403, "Forbidden")));
@@ -58,6 +59,7 @@ struct workshop {
     bool answer = true, refuse = false;
     int more = 0; ///< additional objects of each source
     std::vector<std::pair<std::string, std::weak_ptr<scripted_list_watch>>> made;
+    std::shared_ptr<watch_script> first_watch; ///< of the first source
     runtime rt;
     informer_factory factory;
 };

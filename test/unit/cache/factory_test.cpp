@@ -112,6 +112,67 @@ TEST_CASE("one copy per kind: a narrower request reuses a live wider one, never 
     CHECK(w.source(0));
 }
 
+TEST_CASE("one copy per kind: a handle of one namespace is told nothing of others, although its informer has them",
+          "[factory][promise]") {
+    workshop w;
+    const auto in = [](const std::string& name_space, const std::string& name, int version) {
+        std::string text = pod(name, version);
+        return text.replace(text.find("default"), 7, name_space);
+    };
+    const auto all = w.factory.get(pods);
+    w.settle();
+    REQUIRE(all->has_synced());
+    const auto narrow = w.factory.get(pods, "mine");
+    REQUIRE(w.made.size() == 1);
+
+    subscription everything = all->subscribe();
+    subscription early = narrow->subscribe(subscription_options().resync(60s));
+    words handled;
+    const auto h =
+        narrow->add_event_handler([&](const object& o, bool) { handled.push_back("+" + o.name().str()); },
+                                  [&](const object&, const object& o) { handled.push_back("~" + o.name().str()); },
+                                  [&](const object& o, bool) { handled.push_back("-" + o.name().str()); });
+    w.settle();
+    CHECK(read_all(early).empty());
+    CHECK(read_all(everything).size() == 1);
+    CHECK(h.has_synced());
+
+    watch_script& live = *w.first_watch;
+    live.added(in("mine", "m", 11)).added(in("yours", "y", 12)).modified(in("yours", "y", 13));
+    live.modified(in("mine", "m", 14)).deleted(in("yours", "y", 15)).added(in("mine", "n", 16));
+    w.settle();
+    CHECK(read_all(early) == words{"+m:11", "~m:14", "+n:16"});
+    CHECK(read_all(everything).size() == 6);
+    CHECK(handled == words{"+m", "~m", "+n"});
+
+    subscription late = narrow->subscribe();
+    words initial = read_all(late);
+    std::sort(initial.begin(), initial.end());
+    CHECK(initial == words{"+m:14!", "+n:16!"});
+
+    w.clock->advance(60s);
+    w.settle();
+    words again = read_all(early);
+    std::sort(again.begin(), again.end());
+    CHECK(again == words{"~m:14@", "~n:16@"});
+
+    CHECK(narrow->get("mine/m"));
+    CHECK_FALSE(narrow->get("default/a"));
+    CHECK_FALSE(narrow->get(object_key("default", "a")));
+    CHECK(all->get("default/a"));
+    shared_informer copy = *narrow;
+    const auto initially = [](subscription s) { return read_all(s).size(); };
+    CHECK(initially(copy.subscribe()) == 2);
+    CHECK(initially(copy.subscribe(subscription_options().in("mine"))) == 2);
+    CHECK(initially(all->subscribe(subscription_options().in("default"))) == 1);
+    try {
+        narrow->subscribe(subscription_options().in("yours"));
+        FAIL("a subscription to another namespace than that of the handle");
+    } catch (const error& e) {
+        CHECK(e.code() == errc::bad_configuration);
+    }
+}
+
 TEST_CASE("one copy per kind: the last release stops the watch and frees the memory", "[factory][promise]") {
     workshop w;
     auto a = w.factory.get(pods);

@@ -143,7 +143,7 @@ private:
     struct held {
         informer_handle informer;
         api_resource kind;
-        std::string selector;
+        std::string name_space, selector;
         std::vector<listener_ptr> listeners;
     };
 
@@ -213,7 +213,8 @@ private:
         if (chance(25)) h.selector = "app=x";
         options.labels(h.selector).page_size(below(4)).watch_list(chance(80)).queue_capacity(1 + below(4));
         if (chance(50)) options.index("note", index_by_pointer("/spec/note"));
-        h.informer = factory_->get(h.kind, chance(30) ? "a" : "", options);
+        h.name_space = chance(30) && h.kind.namespaced ? "a" : "";
+        h.informer = factory_->get(h.kind, h.name_space, options);
         listen(h);
         held_.push_back(std::move(h));
     }
@@ -265,7 +266,7 @@ private:
         for (held& h : held_) {
             if (!h.informer->has_synced()) return h.kind.plural + ": not synced";
             const cache_snapshot cache = h.informer->snapshot();
-            state there, listed;
+            state there, listed, heard; // heard: what the listeners of this handle are told of
             std::map<std::string, std::set<std::string>> notes;
             const std::string name_space = h.informer->status().resource.ends_with(" in a") ? "a" : "";
             for (json::value o : server_->list(h.kind.group_resource(), name_space)) {
@@ -275,12 +276,13 @@ private:
                 there.emplace(as_read.key().str(), std::move(o));
             }
             for (const object& o : cache.list()) {
+                if (h.name_space.empty() || o.name_space() == h.name_space) heard.emplace(o.key().str(), to_value(o));
                 listed.emplace(o.key().str(), to_value(o));
                 notes[o.at_pointer("/spec/note").string_or_empty().str()].insert(o.key().str());
             }
             if (there != listed) return h.kind.plural + ": the cache differs from the server";
             for (const auto& l : h.listeners)
-                if (l->knowledge() != listed) return h.kind.plural + ": a listener differs from the cache";
+                if (l->knowledge() != heard) return h.kind.plural + ": a listener differs from the cache";
             if (!cache.has_index("note")) continue;
             for (const auto& [note, keys] : notes)
                 if (cache.index_keys("note", note).size() != keys.size()) return h.kind.plural + ": the index is wrong";

@@ -34,15 +34,15 @@ private:
 
 /// Hands out shared informers. An informer's identity is its resource, namespace, selectors, part, projection, whether
 /// it is metadata only, and whether managedFields are kept. Equal requests share one informer. A request for one
-/// namespace reuses a live informer of all namespaces with otherwise equal options (its `lister()` must then be
-/// narrowed by `in(ns)`; the `lister()` of the handle that `get()` returns already is).
+/// namespace reuses a live informer of all namespaces with otherwise equal options. What the handle that `get()` returns
+/// delivers and reads is of its namespace all the same: its `lister()`, `get(key)`, subscriptions and handlers. Only
+/// `snapshot()`, `until`, `wait_until` and `status()` are those of the whole informer.
 ///
 /// An informer of all namespaces that has not synced and may not be read (403) is not reused for one namespace, which
 /// perhaps may be read. That is known only after it was tried: a client that may read only some namespaces should not
 /// ask for all of them first.
 ///
-/// Subscriptions and handlers of a reused wider informer receive the events of all its namespaces: check
-/// `event::key()`. A request with a `transform` is never shared, because functions cannot be compared.
+/// A request with a `transform` is never shared, because functions cannot be compared.
 ///
 /// Observe a shared informer with `observe()`: `on_error` and its siblings would replace what others have set.
 ///

@@ -175,7 +175,8 @@ public:
     void on_error(std::function<void(std::string_view phase, const failure& f)> f);
     void on_bad_object(std::function<void(const bad_object& b)> f);
 
-    /// If the informer has stopped, the subscription has already ended.
+    /// If the informer has stopped, the subscription has already ended. Of a handle of one namespace, it is of that
+    /// namespace; options that name another one throw `error(errc::bad_configuration)`.
     subscription subscribe(subscription_options options = subscription_options());
 
     class handler_handle {
@@ -224,10 +225,10 @@ public:
     cache_snapshot snapshot() const; ///< empty before the first list is complete
     /// Reads the cache as it is: empty if there is no such object, and for every key before the first list is complete.
     /// A `lister()` tells the two apart.
-    object get(const object_key& key) const { return snapshot().get(key); }
+    object get(const object_key& key) const { return narrowed(snapshot().get(key)); }
     template <detail::text_of_key Text>
     object get(const Text& key) const {
-        return snapshot().get(key);
+        return narrowed(snapshot().get(key));
     }
 
     struct impl;
@@ -235,7 +236,12 @@ public:
 private:
     friend class informer_handle;
     std::shared_ptr<impl> impl_;
-    std::string name_space_; ///< what `lister()` is narrowed to
+    subscription_options narrowed(subscription_options options) const;
+    object narrowed(object o) const {
+        return name_space_.empty() || !o || o.name_space() == name_space_ ? std::move(o) : object();
+    }
+
+    std::string name_space_; ///< of a handle of one namespace; empty: all that the informer has
 };
 
 } // namespace informer

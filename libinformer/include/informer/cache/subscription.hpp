@@ -38,13 +38,15 @@ public:
     /// Repeats every object as `updated` with reason resync at this period (keys with a pending event are skipped).
     subscription_options& resync(std::chrono::seconds period) { resync_ = period; return *this; }
     subscription_options& name(std::string n) { name_ = std::move(n); return *this; }
+    /// Only the objects of this namespace, as if the informer had no others; empty (default): all that it has.
+    subscription_options& in(std::string name_space) { name_space_ = std::move(name_space); return *this; }
     // clang-format on
 
     std::size_t capacity_ = 1024;
     overflow_policy policy_ = overflow_policy::coalesce;
     bool sync_marks_ = false;
     std::chrono::seconds resync_ = std::chrono::seconds(0);
-    std::string name_;
+    std::string name_, name_space_;
 };
 
 /// The initial state of a late subscriber is not queued, and so does not count as pending.
