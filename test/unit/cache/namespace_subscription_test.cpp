@@ -83,9 +83,9 @@ lines sorted(lines all) {
     return all;
 }
 
-asio::awaitable<void> takes_one(subscription& from, std::optional<std::string>& into) {
-    const std::optional<event> e = co_await from.next();
-    into = e ? line(*e) : "the end";
+asio::awaitable<void> takes_one(state_ptr from, std::optional<std::string>* into) {
+    const std::optional<event> e = co_await from->next();
+    *into = e ? line(*e) : "the end";
 }
 
 } // namespace
@@ -169,7 +169,7 @@ TEST_CASE("a consumer that waits for events of one namespace is not woken by tho
     s.state->start(cache_snapshot(), resource_version("1"));
     boost::asio::io_context io;
     std::optional<std::string> got;
-    boost::asio::co_spawn(io, takes_one(s.sub, got), boost::asio::detached);
+    boost::asio::co_spawn(io, takes_one(s.state, &got), boost::asio::detached);
     const auto push = [&](const events& some) {
         informer::detail::wake_list to_wake;
         REQUIRE(s.state->push_all(std::make_shared<events>(some), to_wake));
