@@ -1,7 +1,5 @@
 """What is measured of libinformer alone (larger caches, other ways of the first sync, other corpora), and other kinds, beside two peers."""
 import contextlib
-import ssl
-import socket
 import time
 import urllib.request
 import zlib
@@ -9,7 +7,7 @@ import zlib
 from driver import peers, programs
 from driver.corpora import Corpus
 from driver.measure import Plan
-from driver.processes import Server
+from driver.processes import Server, answers
 
 curve = [100000, 200000]
 kinds = [("configmaps", 400), ("secrets", 5000), ("events", 20000), ("crs", 5000), ("leases", 5000)]
@@ -122,24 +120,11 @@ def _ways(results, extras, main, options):
 
 
 def _read_all(server, corpus):
-    """CPU seconds to read the whole list and throw it away: OpenSSL and the kernel, and next to nothing of Python."""
-    address = ("127.0.0.1", int(server.url.rsplit(":", 1)[1]))
-    stream = socket.create_connection(address)
-    if server.ca:
-        context = ssl.create_default_context(cafile=server.ca)
-        stream = context.wrap_socket(stream, server_hostname="127.0.0.1")
+    """CPU seconds to read the whole list and throw it away: OpenSSL and the kernel."""
     path = "/api/%s/%s" % (corpus.meta["version"], corpus.meta["resource"])
-    stream.sendall(("GET %s HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n" % path).encode())
-    buffer = bytearray(1 << 16)
-    start, left = time.process_time(), corpus.meta["item_bytes"]
-    while left > 0:
-        got = stream.recv_into(buffer)
-        if got == 0:
-            break
-        left -= got
-    spent = time.process_time() - start
-    stream.close()
-    return spent
+    port, ca = server.url.rsplit(":", 1)[1], [server.ca] if server.ca else []
+    (answer,), _ = answers([programs.folder / "bench_wire_floor", port, path, corpus.meta["item_bytes"]] + ca)
+    return answer["seconds"]
 
 
 def _gzipped_list(server, corpus):

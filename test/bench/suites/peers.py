@@ -108,7 +108,7 @@ def measure_peers(results, found, scale, runs, quick, render):
 
 def run(options):
     results = Results(options.minutes)
-    programs.build("corpus", "canned_server", "libinformer")
+    programs.build("corpus", "canned_server", "libinformer", "wire_floor")
     found, missing, versions = peers.find_all(options.only)
     if not found: # of those that cannot run here only the ones that were asked for are missing
         programs.log("error: " + ("; ".join(missing) or "no peer is called like '%s'" % options.only))
