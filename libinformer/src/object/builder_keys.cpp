@@ -127,10 +127,12 @@ void builder::other_key(std::string_view k) {
     keys_.need(1);
     value_cursor_ = missing_handle;
     // If the cursor is another object and lacked the last keys, it will hardly have this one.
-    if (f.cursor && (older_ || f.strange < most_strange)) {
-        if (const std::uint32_t i = find_in_cursor(f, k); i != no_member) return take_key_of_cursor(f, i);
+    if (f.strange < most_strange || older_) {
+        if (f.cursor) {
+            if (const std::uint32_t i = find_in_cursor(f, k); i != no_member) return take_key_of_cursor(f, i);
+        }
+        if (f.strange < most_strange) ++f.strange;
     }
-    if (f.strange < most_strange) ++f.strange;
     const std::uint64_t hash = k.size() > 3 ? quick_hash(k) : quick_hash_of_small(make_small_string(k));
     key_hashes_.add(f, keys_.size() - f.keys, hash);
     // Keys are interned by the rule for values: where they hardly repeat, they become nodes that no look-up finds.

@@ -130,6 +130,17 @@ void generation::set_aside(range r) {
     set_free(r);
 }
 
+/// Small nodes come from `r` from now on.
+void generation::take_from(range r) {
+    set_aside(std::exchange(small_, r));
+    small_at_ = words(r.next);
+}
+
+std::uint32_t generation::take_small(std::uint32_t size) noexcept {
+    small_at_ += size;
+    return std::exchange(small_.next, small_.next + size);
+}
+
 /// If `more` bytes would exceed the limit, memory that nobody needs goes back first.
 void generation::keep_to_limit(std::uint64_t more) noexcept {
     if (segment_bytes_ + more <= limits_.max_bytes) return;
@@ -143,7 +154,7 @@ bool generation::refill(std::uint32_t size) {
     if (!spare_.empty()) {
         const range taken = spare_.back();
         spare_.pop_back();
-        set_aside(std::exchange(small_, taken));
+        take_from(taken);
         return true;
     }
     no_memory_ = false;
@@ -167,7 +178,7 @@ bool generation::refill(std::uint32_t size) {
     }
     next_segment_bytes_ = std::min(segment_size, std::max(next_segment_bytes_, bytes) * 4);
     const std::uint32_t start = first << segment_shift;
-    set_aside(std::exchange(small_, range{start, start + segments_[first].words}));
+    take_from(range{start, start + segments_[first].words});
     return true;
 }
 
@@ -253,7 +264,7 @@ std::uint32_t generation::allocate(std::uint32_t size) {
         }
     }
     if (small_.left() < size && !refill(size)) return make_room(size);
-    return std::exchange(small_.next, small_.next + size);
+    return take_small(size);
 }
 
 /// Takes the smallest piece on the lists that is large enough and puts the rest of it back; `none`: there is no such
@@ -274,15 +285,15 @@ std::uint32_t generation::cut(std::uint32_t size) {
 std::uint32_t generation::make_room(std::uint32_t size) {
     if (free_list_words_ > left_by_joining_ + segment_bytes_ / 4 / 64) {
         join_free_room(free_list_words_);
-        if (!spare_.empty() && refill(size)) return std::exchange(small_.next, small_.next + size);
+        if (!spare_.empty() && refill(size)) return take_small(size);
     }
     if (const std::uint32_t piece = cut(size); piece != none) return piece;
     for (const auto& p : paged_) {
         if (p->longest_room() * paged_segment::unit_words < size) continue;
         make_free_heads();
         const std::uint32_t n = std::min(p->longest_room(), 64u), start = take(*p, n);
-        set_aside(std::exchange(small_, range{start, start + n * paged_segment::unit_words}));
-        return std::exchange(small_.next, small_.next + size);
+        take_from(range{start, start + n * paged_segment::unit_words});
+        return take_small(size);
     }
     if (std::exchange(no_memory_, false)) throw std::bad_alloc();
     throw pool_is_full();

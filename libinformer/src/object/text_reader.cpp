@@ -192,7 +192,10 @@ text_reader::outcome text_reader::read(std::size_t bytes) {
             bool done = false;
             if (in_object_ && !(p = key(p, done))) return outcome::refused;
             if (done) {
-                // nothing is left to do
+                if (*p == ',') [[likely]] { // `key` saw that it lies within the text
+                    ++p;
+                    continue;
+                }
             } else if (!opens(*p)) {
                 p = value(p);
             } else if (!to_.at_skipped_managed_fields()) {

@@ -257,14 +257,14 @@ private:
         void add(const frame& f, std::uint32_t at, std::uint64_t hash) noexcept {
             if (at == 0)
                 of_ = &f;
-            else if (of_ != &f || n_ != at || at == most)
+            else if (of_ != &f || n_ != at)
                 return;
-            hashes_[at] = static_cast<std::uint16_t>(hash >> 48);
+            hashes_[at % most] = static_cast<std::uint16_t>(hash >> 48);
             n_ = at + 1;
         }
         /// Of all `n` keys, or null.
         const std::uint16_t* of(const frame& f, std::uint32_t n) const noexcept {
-            return of_ == &f && n_ == n ? hashes_ : nullptr;
+            return of_ == &f && n_ == n && n <= most ? hashes_ : nullptr;
         }
 
     private:

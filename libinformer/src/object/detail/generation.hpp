@@ -287,6 +287,8 @@ private:
     void give_all_leaving_back() noexcept;
     void keep_to_limit(std::uint64_t more) noexcept;
     void set_aside(range r);
+    void take_from(range r);
+    std::uint32_t take_small(std::uint32_t size) noexcept;
     void free_node(std::uint32_t index, std::uint32_t node_words) noexcept;
     std::uint32_t add_segment(std::uint64_t bytes, std::uint32_t spans, paged_segment* paged = nullptr);
     void drop_segment(std::uint32_t first) noexcept;
@@ -312,6 +314,7 @@ private:
     bool no_memory_ = false; ///< the last segment was refused by the system, not by the limit
     std::uint64_t segment_bytes_ = 0;
     range small_;
+    std::uint32_t* small_at_ = nullptr;           ///< the words of `small_.next`
     std::vector<range> spare_;                    ///< each longer than any small node
     std::unique_ptr<std::uint32_t[]> free_heads_; // by class; made when the first node dies
     std::unique_ptr<intern_table> table_;
@@ -365,7 +368,7 @@ inline std::uint32_t* generation::begin_node(std::uint32_t* w, std::uint32_t hea
         } else if (small_.left() >= size) [[likely]] {
             index = small_.next;
             small_.next += size;
-            w = words(index);
+            w = std::exchange(small_at_, small_at_ + size);
         }
         if (w) [[likely]] {
             copy_bytes(begin_node(w, header, size, size, count_word), data, bytes);

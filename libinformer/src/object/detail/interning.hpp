@@ -30,7 +30,7 @@ public:
     /// all miss one sample. Where that was in vain for long, it is a sixty-fourth, because look-ups in vain wait for
     /// memory.
     bool wanted(std::uint64_t hash) noexcept {
-        if ((hash & mask_) == sample_) return true;
+        if ((static_cast<std::uint8_t>(hash) & mask_) == sample_) return true;
         if (--pass_ == 0) start_over();
         return false;
     }
