@@ -76,6 +76,30 @@ asio::awaitable<void> priorities() {
     co_await b.finish(c);
 }
 
+asio::awaitable<void> priorities_of_second_looks() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("error", 1), foo("requeue", 2), foo("after", 3)});
+    priority_notes notes;
+    const reconciler reconcile = [&notes](reconcile_request q) -> asio::awaitable<reconcile_result> {
+        notes.all.emplace_back(q.key.name, q.priority);
+        if (q.key.name == "after") co_return reconcile_result::requeue_after(1s);
+        if (q.key.name == "requeue") co_return reconcile_result::requeue();
+        co_return reconcile_result::error(failure(errc::bad_request, "not yet"));
+    };
+    controller c = b.of_foos().build(reconcile);
+    b.start(c);
+    bool ok = co_await eventually(notes.are(3));
+    CHECK(ok);
+    b.clock->advance(1s);
+    ok = co_await eventually(notes.are(6));
+    CHECK(ok);
+    std::map<std::string, int> low;
+    for (const auto& [name, priority] : notes.all) low[name] += priority == low_priority;
+    CHECK(low == std::map<std::string, int>{{"after", 2}, {"error", 2}, {"requeue", 2}});
+    co_await b.finish(c);
+}
+
 asio::awaitable<void> one_namespace_of_a_wider_cache() {
     const auto elsewhere = [](std::string text) { return text.replace(text.find(R"("ns")"), 4, R"("elsewhere")"); };
     const auto ex = co_await asio::this_coro::executor;
@@ -202,6 +226,9 @@ TEST_CASE("a resync repeats every object of its source at low priority") {
 }
 TEST_CASE("keys enter at the priority of their source; those of the initial state at low priority at most") {
     run_test(priorities());
+}
+TEST_CASE("a key of the initial state that fails, or asks for another look, comes back at low priority") {
+    run_test(priorities_of_second_looks());
 }
 TEST_CASE("a source of one namespace reconciles no other, though its informer has all namespaces") {
     run_test(one_namespace_of_a_wider_cache());
