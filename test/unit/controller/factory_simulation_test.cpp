@@ -1,5 +1,5 @@
-// A random run of a factory, its informers and their listeners against a server that fails in every way it can. In the
-// end, when nothing fails any more, all caches and listeners must have what the server has.
+// A random run of a factory, its informers and their listeners, which come and go, against a server that fails in every
+// way it can. In the end, when nothing fails any more, all caches and listeners must have what the server has.
 #include <informer/cache/informer_factory.hpp>
 #include <informer/detail/async.hpp>
 #include <informer/kubernetes/client.hpp>
@@ -43,6 +43,7 @@ using state = std::map<std::string, json::value>;
 /// Builds its own state from the events that it gets, each of which must fit the state so far.
 struct listener {
     void tell(event_kind kind, const object& now, const object* before) {
+        if (gone) FAIL_CHECK(to_string(kind) << " was told to a listener that had left");
         if (kind == event_kind::synced) return;
         const std::string key = now.key().str();
         const auto there = known.find(key);
@@ -60,14 +61,18 @@ struct listener {
 
     std::map<std::string, object> known;
     std::optional<subscription> from; ///< empty: this listener is a handler
+    std::optional<shared_informer::handler_handle> handle;
+    bool filtered = false; ///< is told only of objects whose note is "1"
+    bool gone = false;     ///< has left, and may be told nothing more
     asio::cancellation_signal stop;
-    bool reading = false, over = false;
+    bool reading = false, begun = false, over = false; ///< `begun`: its coroutine may be cancelled
 };
 using listener_ptr = std::shared_ptr<listener>;
 
 asio::awaitable<void> read(listener_ptr l, std::shared_ptr<informer::clock> clock, std::uint64_t seed) {
     const auto pause = std::chrono::milliseconds(seed % 3 == 0 ? seed % 800 : 0);
     const std::size_t most = seed % 2 == 0 ? 1 + seed % 5 : 0;
+    l->begun = true;
     try {
         while (!l->over) {
             std::vector<event> events;
@@ -163,9 +168,15 @@ private:
             held_.erase(held_.begin() + std::ptrdiff_t(below(held_.size())));
         else if (what < 80 && !held_.empty())
             listen(held_[below(held_.size())]);
-        else if (what < 85)
+        else if (what < 84)
             interrupt_reader();
-        else if (what < 90)
+        else if (what < 88)
+            leave();
+        else if (what < 89)
+            factory_->retry_now();
+        else if (what < 90 && !held_.empty())
+            index_later(held_[below(held_.size())]);
+        else if (what < 93)
             define(chance(60));
         else
             clock_->advance(std::chrono::milliseconds(below(chance(80) ? 1500 : 40'000)));
@@ -225,8 +236,11 @@ private:
         if (chance(30)) options.resync(std::chrono::seconds(1 + below(5)));
         auto l = std::make_shared<listener>();
         if (chance(50)) {
-            h.informer->add_event_handler(
-                [l](const object& now, bool) { l->tell(event_kind::added, now, nullptr); },
+            shared_informer::filter_function of;
+            l->filtered = chance(40);
+            if (l->filtered) of = [](const object& o) { return o.at_pointer("/spec/note") == "1"; };
+            l->handle = h.informer->add_event_handler(
+                std::move(of), [l](const object& now, bool) { l->tell(event_kind::added, now, nullptr); },
                 [l](const object& before, const object& now) { l->tell(event_kind::updated, now, &before); },
                 [l](const object& last, bool) { l->tell(event_kind::deleted, last, nullptr); }, options);
         } else {
@@ -238,7 +252,7 @@ private:
     void start_reading(const listener_ptr& l) {
         if (!l->from || l->over || std::exchange(l->reading, true)) return;
         auto done = asio::bind_cancellation_slot(l->stop.slot(), [l](std::exception_ptr e) {
-            l->reading = false;
+            l->reading = l->begun = false;
             if (e && !informer::detail::is_cancellation(e)) std::rethrow_exception(e);
         });
         asio::co_spawn(context_, read(l, clock_, random_()), std::move(done));
@@ -247,11 +261,37 @@ private:
     void interrupt_reader() {
         if (held_.empty()) return;
         const auto& all = held_[below(held_.size())].listeners;
+        if (all.empty()) return;
         const listener_ptr& l = all[below(all.size())];
-        if (l->reading)
+        if (l->reading && l->begun)
             l->stop.emit(asio::cancellation_type::terminal);
         else
             start_reading(l);
+    }
+
+    /// A listener is removed while anything may be on its way to it. One that drains gets the rest, in order.
+    void leave() {
+        if (held_.empty()) return;
+        auto& all = held_[below(held_.size())].listeners;
+        if (all.empty()) return;
+        const auto who = all.begin() + std::ptrdiff_t(below(all.size()));
+        const listener_ptr l = *who;
+        all.erase(who);
+        if (l->handle) {
+            l->handle->remove();
+            l->gone = true;
+            return;
+        }
+        l->gone = chance(60);
+        l->from->close(l->gone ? subscription::pending_events::discard : subscription::pending_events::drain);
+        start_reading(l);
+    }
+    void index_later(held& h) {
+        try {
+            h.informer->add_index("note", index_by_pointer("/spec/note"));
+        } catch (const error& e) {
+            CHECK(e.code() == errc::duplicate_index);
+        }
     }
 
     void define(bool there) {
@@ -266,7 +306,7 @@ private:
         for (held& h : held_) {
             if (!h.informer->has_synced()) return h.kind.plural + ": not synced";
             const cache_snapshot cache = h.informer->snapshot();
-            state there, listed, heard; // heard: what the listeners of this handle are told of
+            state there, listed, heard, chosen; // heard: by listeners of this handle; chosen: by those with a filter
             std::map<std::string, std::set<std::string>> notes;
             const std::string name_space = h.informer->status().resource.ends_with(" in a") ? "a" : "";
             for (json::value o : server_->list(h.kind.group_resource(), name_space)) {
@@ -276,13 +316,17 @@ private:
                 there.emplace(as_read.key().str(), std::move(o));
             }
             for (const object& o : cache.list()) {
-                if (h.name_space.empty() || o.name_space() == h.name_space) heard.emplace(o.key().str(), to_value(o));
                 listed.emplace(o.key().str(), to_value(o));
+                if (h.name_space.empty() || o.name_space() == h.name_space) {
+                    heard.emplace(o.key().str(), to_value(o));
+                    if (o.at_pointer("/spec/note") == "1") chosen.emplace(o.key().str(), to_value(o));
+                }
                 notes[o.at_pointer("/spec/note").string_or_empty().str()].insert(o.key().str());
             }
             if (there != listed) return h.kind.plural + ": the cache differs from the server";
             for (const auto& l : h.listeners)
-                if (l->knowledge() != heard) return h.kind.plural + ": a listener differs from the cache";
+                if (l->knowledge() != (l->filtered ? chosen : heard))
+                    return h.kind.plural + ": a listener differs from the cache";
             if (!cache.has_index("note")) continue;
             for (const auto& [note, keys] : notes)
                 if (cache.index_keys("note", note).size() != keys.size()) return h.kind.plural + ": the index is wrong";
