@@ -23,6 +23,25 @@ asio::awaitable<bool> pause(runtime rt, conflict_retry how) {
     co_return slept;
 }
 
+object_key key_of(const json::value& metadata) {
+    const auto text = [&metadata](const char* member) {
+        const json::value* v = metadata.get_object().if_contains(member);
+        return v && v->is_string() ? std::string(v->get_string()) : std::string();
+    };
+    return object_key(text("namespace"), text("name"));
+}
+
+/// A change may build the object anew. Without a version that would replace whatever is there by then.
+failure put_version_read(json::value& o, const object& read) {
+    json::object* whole = o.if_object();
+    json::value* metadata = whole ? whole->if_contains("metadata") : nullptr;
+    if (!metadata || !metadata->is_object() || key_of(*metadata) != read.key())
+        return failure(errc::bad_configuration, "what the change made is not named as the object that was read");
+    if (const auto version = read.resource_version(); !version.empty())
+        metadata->get_object()["resourceVersion"] = version.str();
+    return failure();
+}
+
 asio::awaitable<object> update_loop(runtime rt, kubernetes::client c, api_resource resource, object_key key,
                                     object_change change, kubernetes::write_options options,
                                     failure& f) { // lint: law2 the caller keeps it
@@ -41,6 +60,9 @@ asio::awaitable<object> update_loop(runtime rt, kubernetes::client c, api_resour
         if (f) co_return object();
         json::value wanted = to_value(current);
         if (!change(wanted)) co_return current;
+        f = put_version_read(wanted, current);
+        if (f) f = f.within("update " + resource.group_resource() + " " + key.str());
+        if (f) co_return object();
         object stored = co_await c.update(resource, std::move(wanted), options, f);
         if (!(f == errc::conflict)) co_return stored;
         if (made >= how.attempts_) co_return object();

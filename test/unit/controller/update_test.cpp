@@ -82,6 +82,41 @@ asio::awaitable<void> conflicts() {
     co_await b.server.stop();
 }
 
+asio::awaitable<void> made_anew() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a");
+    b.config_map("b");
+    task_group clockwork(ex);
+    clockwork.spawn(keep_turning(b.clock));
+    const object_change rival = with_rival(b, 1);
+    const object_change fresh = [&rival](json::value& o) {
+        rival(o);
+        json::value made = json::parse(R"({"metadata":{"namespace":"default","name":"a"}})");
+        made.as_object()["data"] = o.at("data");
+        o = std::move(made);
+        return true;
+    };
+    const object stored = co_await update_with_retry(b.rt, b.client, config_maps, object_key("default", "a"), fresh);
+    CHECK(stored.at_pointer("/data/rival").string_or_empty() == "0"); // written between the first read and its write
+    CHECK(b.asked("update", "configmaps") == 2);
+    for (const char* not_it : {R"({"metadata":{"namespace":"default","name":"b"},"data":{"of":"a"}})", "{}", "7",
+                               R"({"metadata":{"name":"a"}})", R"({"metadata":"a"})"}) {
+        const object_change other = [not_it](json::value& o) {
+            o = json::parse(not_it);
+            return true;
+        };
+        failure f;
+        const kubernetes::write_options plain;
+        co_await update_with_retry(b.rt, b.client, config_maps, object_key("default", "a"), other, plain, f);
+        CHECK(f == errc::bad_configuration);
+    }
+    CHECK(b.asked("update", "configmaps") == 2);
+    clockwork.stop();
+    co_await clockwork.join();
+    co_await b.server.stop();
+}
+
 asio::awaitable<void> status() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -215,6 +250,9 @@ asio::awaitable<void> nothing_to_do() {
 
 TEST_CASE("a missing change or attempt function is an error before any request") {
     run_test(nothing_to_do());
+}
+TEST_CASE("an object that a change makes anew replaces what was read, at that version, and nothing else") {
+    run_test(made_anew());
 }
 TEST_CASE("a conflicting write reads again and is tried again, at most five times, and keeps the other change") {
     run_test(conflicts());

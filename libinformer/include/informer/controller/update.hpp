@@ -38,15 +38,17 @@ public:
 asio::awaitable<void> retry_on_conflict(runtime rt, std::function<asio::awaitable<void>()> attempt,
                                         conflict_retry how = conflict_retry());
 
-/// Changes an object in place; returns false if nothing is to be written. May be called several times.
+/// Changes an object in place, or makes it anew; returns false if nothing is to be written. May be called several
+/// times.
 using object_change = std::function<bool(boost::json::value& o)>;
 
 /// Reads the object, changes it, and replaces it under the version that was read; starts again if somebody else was
 /// faster. Returns what is stored.
 ///
 /// `options`: with a subresource ("status", "scale"), that part alone is written; `change` gets the object, or the
-/// Scale. *Errors*: as `client::get` and `client::update`; bad_configuration if there is no `change`. The overload
-/// without failure& throws `error`. Exceptions of `change` propagate from both. *Cancellation*: terminal.
+/// Scale. *Errors*: as `client::get` and `client::update`; bad_configuration, and no write, if there is no `change` or
+/// it makes an object of another name. The overload without failure& throws `error`. Exceptions of `change` propagate
+/// from both. *Cancellation*: terminal.
 asio::awaitable<object> update_with_retry(runtime rt, kubernetes::client c, api_resource resource, object_key key,
                                           object_change change, kubernetes::write_options options, failure& f);
 asio::awaitable<object> update_with_retry(runtime rt, kubernetes::client c, api_resource resource, object_key key,
