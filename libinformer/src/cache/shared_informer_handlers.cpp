@@ -126,6 +126,7 @@ bool shared_informer::impl::call_handlers_a_slice() {
         return true;
     }
     const detail::while_it_lasts under_way(r.under_way);
+    if (r.at) m.handlers[r.who]->in_hand.store(0, std::memory_order_relaxed);
     detail::slice_watch calling;
     std::size_t calls = 0;
     for (;;) {
@@ -147,7 +148,10 @@ bool shared_informer::impl::call_handlers_a_slice() {
                 if (stopping) return false;
                 calling
                     .begin(); // not before: mostly there are but few calls, and reading the clock costs as much as one
-                if (calling.used_up()) return false;
+                if (calling.used_up()) {
+                    h.in_hand.store(static_cast<std::size_t>(r.events.end() - r.at), std::memory_order_relaxed);
+                    return false;
+                }
             }
             r.at = nullptr;
             r.events = subscription::state::portion();
@@ -260,6 +264,15 @@ void shared_informer::handler_handle::remove() {
 
 std::uint64_t shared_informer::handler_handle::exceptions() const noexcept {
     return state_->exceptions.load(std::memory_order_relaxed);
+}
+
+/// What was taken out of the queue in one piece waits all the same, until the handler was called with it.
+subscription_figures shared_informer::handler_handle::figures() const {
+    subscription_figures f = state_->from->figures();
+    const std::uint64_t in_hand = std::min<std::uint64_t>(state_->in_hand.load(std::memory_order_relaxed), f.delivered);
+    f.pending += in_hand;
+    f.delivered -= in_hand;
+    return f;
 }
 
 } // namespace informer

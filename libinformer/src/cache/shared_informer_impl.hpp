@@ -96,7 +96,8 @@ struct shared_informer::handler_handle::state {
     delete_function on_delete;
     std::atomic<bool> synced{false}, removed{false};
     std::atomic<std::uint64_t> exceptions{0};
-    std::vector<std::string> logged; ///< kinds of exceptions that were logged
+    std::atomic<std::size_t> in_hand{0}; ///< events of a portion that the next slice of calls goes on with
+    std::vector<std::string> logged;     ///< kinds of exceptions that were logged
 };
 
 /// *Executor*: everything runs on the runtime's, except for what the mutex guards.

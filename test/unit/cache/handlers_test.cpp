@@ -115,6 +115,38 @@ TEST_CASE("slow handlers give the executor back, and get all events in order", "
     CHECK(turns > 10);
 }
 
+TEST_CASE("a handler's handle tells how far behind it is, also amid what was taken in one piece", "[informer]") {
+    bench b;
+    std::vector<std::string> pods;
+    for (int i = 0; i < 199; ++i) pods.push_back(pod("p" + std::to_string(i), 1));
+    auto w = b.sync_with(pods, 1);
+    std::size_t calls = 0, most = 0;
+    const auto slow = [&calls](const object&, const object&) {
+        ++calls;
+        const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(300);
+        while (std::chrono::steady_clock::now() < end) {
+        }
+    };
+    const auto h = b.pods.add_event_handler(nullptr, slow, nullptr);
+    b.settle();
+    const auto before = h.figures();
+    CHECK(before.pending == 0);
+    w->begin_change();
+    for (int i = 0; i < 199; ++i) w->modified(pod("p" + std::to_string(i), 2));
+    w->end_change();
+    std::function<void()> look = [&] { // between two slices of calls
+        CHECK(h.figures().delivered == before.delivered + calls);
+        most = std::max(most, h.figures().pending);
+        if (calls < 199) boost::asio::post(b.context, look);
+    };
+    boost::asio::post(b.context, look);
+    b.settle();
+    CHECK(calls == 199);
+    CHECK(most > 100);
+    CHECK(h.figures().pending == 0);
+    CHECK(h.figures().delivered == before.delivered + 199);
+}
+
 TEST_CASE("a handler that runs the io_context itself gets every event once, in order", "[informer]") {
     bench b;
     auto w = b.sync_with({pod("a", 0)}, 1);

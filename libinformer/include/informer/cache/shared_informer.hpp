@@ -189,6 +189,8 @@ public:
         /// moment.
         void remove();
         std::uint64_t exceptions() const noexcept;
+        /// How far behind it is. From any thread.
+        subscription_figures figures() const;
 
     private:
         std::shared_ptr<state> state_;
