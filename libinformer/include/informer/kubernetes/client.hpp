@@ -46,6 +46,9 @@ struct object_list {
 /// such limit. A caller that cannot wait as long as a server may ask for, ten times two minutes, cancels the list or
 /// uses a client `without_retries()`.)
 ///
+/// *Connections*: each request under way has one to itself (HTTP/1.1), and there is no limit to their number. Hundreds
+/// of requests at once are better bounded, by `parallelize` for example.
+///
 /// *Objects*: whole objects are `boost::json::value`s with their name (and namespace) in metadata. A subresource takes
 /// and returns objects of its own kind (Scale, Eviction, TokenRequest, …), named like the object that it belongs to.
 class client {
