@@ -5,24 +5,27 @@
 
 namespace informer {
 
-namespace {
-
-cache_snapshot filled(const lister::source& s, std::string_view doing) {
-    if (!s.has_synced()) throw error(errc::not_synced, std::string(doing) + " " + s.describe());
-    return s.snapshot();
+lister::lister(std::shared_ptr<const source> s, std::string name_space)
+    : source_(std::move(s)), name_space_(source_->namespaced() ? std::move(name_space) : std::string()) {
+    const std::string_view only = source_->name_space();
+    elsewhere_ = !only.empty() && !name_space_.empty() && name_space_ != only;
 }
 
-} // namespace
-
-lister::lister(std::shared_ptr<const source> s, std::string name_space)
-    : source_(std::move(s)), name_space_(std::move(name_space)) {}
+cache_snapshot lister::filled(std::string_view doing) const {
+    if (elsewhere_) {
+        throw error(errc::not_cached,
+                    std::string(doing) + " " + source_->describe() + ": namespace \"" + name_space_ + "\"");
+    }
+    if (!source_->has_synced()) throw error(errc::not_synced, std::string(doing) + " " + source_->describe());
+    return source_->snapshot();
+}
 
 lister lister::in(std::string name_space) const {
     return lister(source_, std::move(name_space));
 }
 
 object lister::find(const object_key& key) const {
-    const cache_snapshot s = filled(*source_, "read");
+    const cache_snapshot s = filled("read");
     return name_space_.empty() || key.name_space == name_space_ ? s.get(key) : object();
 }
 
@@ -33,7 +36,7 @@ object lister::get(const object_key& key) const {
 }
 
 object lister::find_by_text(std::string_view name_or_key) const {
-    const cache_snapshot s = filled(*source_, "read");
+    const cache_snapshot s = filled("read");
     if (name_space_.empty()) return s.get(name_or_key);
     if (object found = s.get(name_space_, name_or_key)) return found; // on etcd, a name may itself have a slash
     const std::size_t slash = name_or_key.find('/');
@@ -54,18 +57,18 @@ void lister::not_found(std::string key) const {
 }
 
 lent_objects lister::list() const {
-    return filled(*source_, "list").list_namespace(name_space_);
+    return filled("list").list_namespace(name_space_);
 }
 
 lent_objects lister::list(const label_selector& selector) const {
-    if (name_space_.empty()) return filled(*source_, "list").list(selector);
+    if (name_space_.empty()) return filled("list").list(selector);
     lent_objects found = list();
     if (!selector.everything()) erase_if(found, [&](const object& o) { return !selector.matches(o); });
     return found;
 }
 
 lent_objects lister::by_index(std::string_view index, std::string_view value) const {
-    lent_objects found = filled(*source_, "list").by_index(index, value);
+    lent_objects found = filled("list").by_index(index, value);
     if (!name_space_.empty()) erase_if(found, [&](const object& o) { return !(o.name_space() == name_space_); });
     return found;
 }

@@ -208,6 +208,8 @@ asio::awaitable<object> shared_informer::impl::until(self s, object_key key,
                                                      clock::duration at_most) {
     std::string doing = "wait for a state of " + key.str();
     if (!condition) throw error(errc::bad_configuration, s->name + ": " + doing + ": no condition");
+    const std::string_view only = s->store->name_space();
+    if (!only.empty() && key.name_space != only) throw error(errc::not_cached, s->name + ": " + doing);
     const auto found = std::make_shared<object>();
     look at = [store = s->store, key = std::move(key), condition = std::move(condition),
                found]() -> std::optional<errc> {

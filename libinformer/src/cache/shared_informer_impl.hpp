@@ -35,16 +35,21 @@ namespace detail {
 /// What listers hold: the cache, which outlives the informer.
 class cache_store final : public lister::source {
 public:
-    cache_store(std::string name, std::uint64_t seed) : index(seed), name_(std::move(name)) {}
+    cache_store(const list_watch& from, std::uint64_t seed)
+        : index(seed), name_(from.describe()), name_space_(from.name_space()), namespaced_(from.resource().namespaced) {
+    }
     cache_snapshot snapshot() const override { return index.snapshot(); }
     bool has_synced() const noexcept override { return synced.load(std::memory_order_acquire); }
     std::string describe() const override { return name_; }
+    bool namespaced() const noexcept override { return namespaced_; }
+    std::string_view name_space() const noexcept override { return name_space_; }
 
     indexer index;
     std::atomic<bool> synced{false};
 
 private:
-    std::string name_;
+    const std::string name_, name_space_;
+    const bool namespaced_;
 };
 
 /// Measures how long the executor is held, and keeps the longest time.

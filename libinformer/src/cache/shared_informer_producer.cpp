@@ -332,7 +332,7 @@ std::string name_of(const list_watch& from, const informer_options& o) {
 
 shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, informer_options o)
     : rt(std::move(r)), from(existing(std::move(source))), resource(from->resource()), options(std::move(o)),
-      name(name_of(*from, options)), store(std::make_shared<detail::cache_store>(from->describe(), rt.draw_seed())),
+      name(name_of(*from, options)), store(std::make_shared<detail::cache_store>(*from, rt.draw_seed())),
       machine(reflector_options()), into(std::make_unique<sink>(*this)) {
     check_selectors(options, name);
     decode_options decode = options.decode_;

@@ -75,6 +75,7 @@ public:
 
     const api_resource& resource() const override { return source_->rules.resource_; }
     std::string describe() const override { return source_->describe(); }
+    std::string name_space() const override { return source_->rules.name_space_; }
     asio::awaitable<list_result> list(list_options options, object_sink& sink, failure& f) override {
         return list_quietly(source_, std::move(options), sink, f);
     }

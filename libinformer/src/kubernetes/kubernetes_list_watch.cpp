@@ -364,6 +364,7 @@ public:
 
     const api_resource& resource() const override { return resource_; }
     std::string describe() const override { return detail::describe(resource_, name_space_); }
+    std::string name_space() const override { return resource_.namespaced ? name_space_ : std::string(); }
     asio::awaitable<list_result> list(list_options options, object_sink& sink, failure& f) override {
         return list_quietly(client_, resource_, name_space_, std::move(options), sink, f);
     }

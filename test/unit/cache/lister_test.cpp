@@ -17,9 +17,12 @@ public:
     cache_snapshot snapshot() const override { return cache.snapshot(); }
     bool has_synced() const noexcept override { return synced; }
     std::string describe() const override { return "pods"; }
+    bool namespaced() const noexcept override { return has_namespaces; }
+    std::string_view name_space() const noexcept override { return only; }
 
     indexer cache;
-    bool synced = true;
+    bool synced = true, has_namespaces = true;
+    std::string only;
 };
 
 std::shared_ptr<fixed_source> filled() {
@@ -72,6 +75,27 @@ TEST_CASE("lister: within one namespace") {
     REQUIRE(in_a.in("").list().size() == 4);
     REQUIRE(all.list(label_selector::parse("app=web")).size() == 2);
     REQUIRE(all.by_index("node", "n1").size() == 3);
+}
+
+TEST_CASE("lister: a namespace that is not in the cache is an error, not an empty answer") {
+    const auto source = filled();
+    source->only = "a";
+    const lister all(source), elsewhere = all.in("b");
+    REQUIRE(all.in("a").get("q"));
+    REQUIRE(elsewhere.in("a").get("q"));
+    REQUIRE(message_of([&] { elsewhere.find("q"); }, errc::not_cached).find("\"b\"") != std::string::npos);
+    message_of([&] { elsewhere.get(object_key("b", "p")); }, errc::not_cached);
+    message_of([&] { elsewhere.list(); }, errc::not_cached);
+    message_of([&] { elsewhere.list(label_selector::parse("app=web")); }, errc::not_cached);
+    message_of([&] { elsewhere.by_index("node", "n1"); }, errc::not_cached);
+}
+
+TEST_CASE("lister: of a resource without namespaces, a namespace is ignored") {
+    const auto source = filled();
+    source->has_namespaces = false;
+    const lister in_a = lister(source).in("a");
+    REQUIRE(in_a.get("cluster"));
+    REQUIRE(in_a.list().size() == 4);
 }
 
 TEST_CASE("lister: by the key that a reconciler gets, whatever its name looks like") {

@@ -66,6 +66,7 @@ TEST_CASE("etcd list: a list of one namespace asks for no other") {
     list(b, sink, f);
     CHECK(sink.lines == lines{"opened", "item n/a 3"});
     CHECK(b.from->describe() == "keyvalues.etcd below /s/n/");
+    CHECK(b.from->name_space() == "n");
     CHECK(b.etcd().requests.back().body.find(R"("key":")" + b64("/s/n/") + R"(","range_end":")" + b64("/s/n0") + '"') ==
           1);
 }

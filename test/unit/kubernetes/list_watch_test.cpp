@@ -9,6 +9,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
 
 #include <stdexcept>
 
@@ -87,6 +88,14 @@ TEST_CASE("list_watch: it says what it reads") {
     const list_watch_factory of_each = b.api->list_watches();
     CHECK(of_each(deployments(), "ns1")->describe() == "deployments.apps in ns1");
     CHECK(of_each(pods(), "")->describe() == "pods");
+    CHECK(b.api->make_list_watch(pods(), "ns1")->name_space() == "ns1");
+    CHECK(of_each(api_resource("", "v1", "nodes", "Node", false), "ns1")->name_space().empty());
+    shared_informer in_ns1(b.rt, b.api->make_list_watch(pods(), "ns1"));
+    CHECK_THROWS_MATCHES(in_ns1.lister().in("ns2").list(), error,
+                         Catch::Matchers::Message("list pods in ns1: namespace \"ns2\": not cached"));
+    const std::function<bool(const object&)> gone = [](const object& o) { return !o; };
+    CHECK_THROWS_MATCHES(b.run(in_ns1.until("ns2/a", gone, 1h)), error,
+                         Catch::Matchers::Message("pods in ns1: wait for a state of ns2/a: not cached"));
     failure f;
     b.answers->next.emplace_back(pod_list({}));
     recorder sink;

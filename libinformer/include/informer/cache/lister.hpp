@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace informer {
 
@@ -12,12 +13,13 @@ namespace informer {
 ///
 /// *Thread safety*: any thread. *Errors*: `get` throws `error(errc::not_found)` naming resource and key; `find` returns
 /// an empty object instead. Until the cache has been filled once, all reads except `snapshot()` throw
-/// `error(errc::not_synced)`: an empty answer would be a lie. *Lifetime*: keeps the cache (not the watch) alive.
+/// `error(errc::not_synced)`: an empty answer would be a lie. For the same reason they throw `error(errc::not_cached)` if
+/// the informer has one namespace and the lister is of another. *Lifetime*: keeps the cache (not the watch) alive.
 class lister {
 public:
     class source; ///< implemented by the informer
     explicit lister(std::shared_ptr<const source> s, std::string name_space = {});
-    /// A lister of one namespace; empty: all.
+    /// A lister of one namespace; empty: all. Cluster-scoped resources are in none, and it is ignored.
     lister in(std::string name_space) const;
     /// By the key that a reconciler is called with. A lister of one namespace finds nothing of another.
     object get(const object_key& key) const;
@@ -41,9 +43,11 @@ private:
     object get_by_text(std::string_view name_or_key) const;
     object find_by_text(std::string_view name_or_key) const;
     [[noreturn]] void not_found(std::string key) const;
+    cache_snapshot filled(std::string_view doing) const;
 
     std::shared_ptr<const source> source_;
     std::string name_space_;
+    bool elsewhere_ = false; ///< the source does not have this namespace
 };
 
 class lister::source {
@@ -52,6 +56,9 @@ public:
     virtual cache_snapshot snapshot() const = 0;
     virtual bool has_synced() const noexcept = 0;
     virtual std::string describe() const = 0; ///< "pods"
+    virtual bool namespaced() const noexcept { return true; }
+    /// The only namespace that it has; empty: all.
+    virtual std::string_view name_space() const noexcept { return {}; }
 };
 
 } // namespace informer

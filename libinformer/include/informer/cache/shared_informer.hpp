@@ -152,7 +152,8 @@ public:
     /// Waits until `condition` is true for the cached object with this key, and returns that object. While the cache
     /// has none, `condition` gets an empty one, so a deletion can be waited for, too. It is evaluated after each batch
     /// of changes: a state that lasts only a moment may be missed. Nothing is evaluated before the informer has synced.
-    /// Throws like `synced`, and what `condition` throws; `error(errc::bad_configuration)` if there is no `condition`.
+    /// Throws like `synced`, and what `condition` throws; `error(errc::bad_configuration)` if there is no `condition`;
+    /// `error(errc::not_cached)` if the informer has one namespace and the key is not in it.
     ///
     ///     const auto ready = [](const object& pod) { return is_condition_true(pod, "Ready"); };
     ///     const object web = co_await pods.until("default/web", ready, 1min);

@@ -162,6 +162,8 @@ public:
     virtual const api_resource& resource() const = 0;
     /// For logs and status: "pods", "deployments.apps in ns1".
     virtual std::string describe() const = 0;
+    /// The only namespace that it reads; empty: all, or the resource has none. A `lister` refuses to read others.
+    virtual std::string name_space() const { return {}; }
     /// Reads one page into `sink.item()`.
     virtual asio::awaitable<list_result> list(list_options options, object_sink& sink, failure& f) = 0;
     /// Reads one watch into `sink.event()` and `sink.bookmark()`; returns when the stream ends. A clean end leaves `f`
