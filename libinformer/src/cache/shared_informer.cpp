@@ -296,12 +296,16 @@ void shared_informer::on_bad_object(std::function<void(const bad_object& b)> f) 
 
 /// A handle of one namespace may share an informer of all, which must not be noticed.
 subscription_options shared_informer::narrowed(subscription_options options) const {
-    if (name_space_.empty() || options.name_space_ == name_space_) return options;
-    if (!options.name_space_.empty()) {
-        throw error(errc::bad_configuration, impl_->name + ": subscribe to namespace " + options.name_space_ +
-                                                 " by a handle of namespace " + name_space_);
+    const detail::cache_store& store = *impl_->store;
+    const std::string_view only = name_space_.empty() ? store.name_space() : name_space_;
+    std::string& wanted = options.name_space_;
+    if (wanted.empty()) wanted = name_space_;
+    if (store.namespaced() && !only.empty() && !wanted.empty() && wanted != only) {
+        throw error(errc::not_cached,
+                    impl_->name + ": subscribe to namespace \"" + wanted + "\", which it does not have");
     }
-    return options.in(name_space_);
+    if (!store.namespaced() || wanted == store.name_space()) wanted.clear(); // it is told of nothing else anyway
+    return options;
 }
 
 subscription shared_informer::subscribe(subscription_options options) {

@@ -165,12 +165,18 @@ TEST_CASE("one copy per kind: a handle of one namespace is told nothing of other
     CHECK(initially(copy.subscribe()) == 2);
     CHECK(initially(copy.subscribe(subscription_options().in("mine"))) == 2);
     CHECK(initially(all->subscribe(subscription_options().in("default"))) == 1);
-    try {
-        narrow->subscribe(subscription_options().in("yours"));
-        FAIL("a subscription to another namespace than that of the handle");
-    } catch (const error& e) {
-        CHECK(e.code() == errc::bad_configuration);
+    const auto own = w.factory.get(pods, "own", informer_options().labels("x"));
+    for (const informer_handle* one : {&narrow, &own}) {
+        try {
+            (*one)->subscribe(subscription_options().in("yours"));
+            FAIL("a subscription to another namespace than that of the handle");
+        } catch (const error& e) {
+            CHECK(e.code() == errc::not_cached);
+        }
     }
+    const auto cluster_wide = w.factory.get(nodes, "mine");
+    w.settle();
+    CHECK(initially(cluster_wide->subscribe(subscription_options().in("mine"))) == 1);
 }
 
 TEST_CASE("one copy per kind: the last release stops the watch and frees the memory", "[factory][promise]") {

@@ -177,7 +177,7 @@ public:
     void on_bad_object(std::function<void(const bad_object& b)> f);
 
     /// If the informer has stopped, the subscription has already ended. Of a handle of one namespace, it is of that
-    /// namespace; options that name another one throw `error(errc::bad_configuration)`.
+    /// namespace. Throws `error(errc::not_cached)` if the options name another one than that of the handle or informer.
     subscription subscribe(subscription_options options = subscription_options());
 
     class handler_handle {

@@ -38,7 +38,8 @@ public:
     /// Repeats every object as `updated` with reason resync at this period (keys with a pending event are skipped).
     subscription_options& resync(std::chrono::seconds period) { resync_ = period; return *this; }
     subscription_options& name(std::string n) { name_ = std::move(n); return *this; }
-    /// Only the objects of this namespace, as if the informer had no others; empty (default): all that it has.
+    /// Only the objects of this namespace, as if the informer had no others; empty (default): all that it has. Ignored
+    /// if the resource is cluster-scoped.
     subscription_options& in(std::string name_space) { name_space_ = std::move(name_space); return *this; }
     // clang-format on
 
