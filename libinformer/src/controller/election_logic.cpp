@@ -238,9 +238,11 @@ lease_record election_logic::desired(std::chrono::system_clock::time_point wall)
     r.holder = options_.identity_;
     r.duration = whole_seconds(options_.lease_duration_);
     const bool fresh = pending_ == action::create;
-    if (phase_ == phase::leading || (!fresh && observed_.holder == options_.identity_))
-        r.acquire_time = observed_.acquire_time;
-    else if (fresh)
+    const bool still_ours = phase_ == phase::leading || (!fresh && observed_.holder == options_.identity_);
+    // Somebody may have taken the time out of the Lease, and the server refuses an empty one.
+    if (still_ours && !observed_.acquire_time.empty()) r.acquire_time = observed_.acquire_time;
+    if (still_ours) return r;
+    if (fresh)
         r.transitions = 0;
     else
         ++r.transitions;

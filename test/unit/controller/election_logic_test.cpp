@@ -159,6 +159,28 @@ TEST_CASE("LE3 our own record from before is taken at once and is no transition"
     CHECK(b.logic.work_wanted());
 }
 
+TEST_CASE("LE3 where our Lease has no acquire time, it gets one: an empty one would be refused again and again") {
+    lease_record ours = held_by("me");
+    ours.acquire_time.clear();
+    bench b;
+    SECTION("from before") {
+        REQUIRE(b.next() == action::get);
+        b.logic.found(b.now, ours);
+    }
+    SECTION("while it leads") {
+        b.lead();
+        b.now += 2s;
+        REQUIRE(b.next() == action::update);
+        b.logic.failed(b.now, conflict);
+        REQUIRE(b.next() == action::get);
+        b.logic.found(b.now, ours);
+    }
+    CHECK(b.next() == action::update);
+    const auto r = b.logic.desired(wall);
+    CHECK(r.acquire_time == r.renew_time);
+    CHECK(r.transitions == 3);
+}
+
 TEST_CASE("LE3 a record without a duration counts for our own lease duration") {
     bench b;
     REQUIRE(b.next() == action::get);
