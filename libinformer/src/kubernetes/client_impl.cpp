@@ -47,7 +47,7 @@ bool segment(std::string_view s) {
 } // namespace
 
 std::optional<std::chrono::seconds> retries::pause_after(const failure& f) {
-    if (attempts_++ >= most_attempts) return std::nullopt;
+    if (retries_++ >= most_retries) return std::nullopt;
     if (const auto* s = f.status()) {
         // 500 and 504 may come after something was done (etcd did not answer in time): repeating a request that only
         // reads does no harm.

@@ -48,7 +48,7 @@ public:
     /// How long to wait before the next attempt; nullopt when `f` is final.
     std::optional<std::chrono::seconds> after(const failure& f, time_point now);
 
-    static constexpr int most_attempts = 10; ///< client-go's
+    static constexpr int most_retries = 10; ///< client-go's
     /// If the server asks for a longer wait, the caller decides.
     static constexpr std::chrono::seconds longest_wait = std::chrono::minutes(2);
 
@@ -58,7 +58,7 @@ private:
     bool get_;
     std::optional<time_point> deadline_;
     bool lost_ = false;
-    int attempts_ = 1;
+    int retries_ = 0;
 };
 
 } // namespace detail

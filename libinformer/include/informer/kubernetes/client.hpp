@@ -41,7 +41,7 @@ struct object_list {
 /// *Retries*: 429 and 503 with Retry-After (in seconds, up to two minutes) are retried after that time, since the
 /// server says that nothing was done. A GET is also retried on any other 5xx with Retry-After, and once on a lost
 /// connection. Writes are never retried in those cases, because they may have been carried out. There are at most ten
-/// attempts, and no wait begins that would end after the verb's time limit; the server's refusal is then the failure.
+/// retries, and no wait begins that would end after the verb's time limit; the server's refusal is then the failure.
 /// An attempt that is under way when the time is up fails with errc::deadline_exceeded. (A list is a stream and has no
 /// such limit. A caller that cannot wait as long as a server may ask for, ten times two minutes, cancels the list or
 /// uses a client `without_retries()`.)
