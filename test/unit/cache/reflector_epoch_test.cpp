@@ -40,6 +40,8 @@ TEST_CASE("epoch: a bookmark below the last version asks for the newest one", "[
     CHECK(a.list.resource_version_.empty());
     SECTION("the server is not older: it was only the bookmark") {
         CHECK(m.page_done("25") == page::checked);
+        CHECK(m.r.attempts() == 0); // it answers, so nothing fails any more
+        CHECK(m.r.phase() == informer_phase::watching);
         CHECK(m.next().what == step::watch);
         CHECK(m.last.watch.resource_version_ == "20");
         CHECK(m.r.epoch() == 1);
@@ -79,6 +81,14 @@ TEST_CASE("epoch: a whole time-out without event or bookmark asks for the newest
     m.pass(m.last.watch.timeout_);
     m.watch_done();
     CHECK_FALSE(m.next().check);
+}
+
+TEST_CASE("epoch: initial events are no sign that the watch they came with reports anything", "[reflector]") {
+    machine m;
+    m.sync("20");
+    m.pass(m.last.watch.timeout_);
+    m.watch_done();
+    CHECK(m.next().check);
 }
 
 TEST_CASE("epoch: a newer version that no watch reported is fetched once a whole time-out has passed", "[reflector]") {
@@ -128,6 +138,18 @@ TEST_CASE("epoch: if watches report everything, a newer version is not ours, unl
     CHECK(m.last.list.resource_version_.empty());
     CHECK(m.page_done("25") == page::complete);
     CHECK(m.r.epoch() == 1);
+}
+
+TEST_CASE("epoch: where the version may not be asked for, watches do not stay short after the server was away",
+          "[reflector]") {
+    machine m;
+    m.follow("20");
+    quiet_after_an_absence(m);
+    CHECK(m.next().check);
+    m.list_failed(status(403, "Forbidden"));
+    m.wait();
+    CHECK(m.next().what == step::watch);
+    CHECK(m.last.watch.timeout_ >= 5min);
 }
 
 TEST_CASE("epoch: after the server was away a watch is short, so that silence shows early", "[reflector]") {

@@ -65,6 +65,17 @@ TEST_CASE("R4 a relist at a version is not paged", "[reflector]") {
     CHECK(m.last.list.limit_ == 0);
 }
 
+TEST_CASE("R4 that a consistent list came in pages says nothing about the server's cache: a relist is not paged",
+          "[reflector]") {
+    machine m(no_watch_list());
+    m.next();
+    CHECK(m.page_done("10", "t1") == page::more);
+    m.list("10");
+    m.expire();
+    CHECK(m.next().list.resource_version_ == "10");
+    CHECK(m.last.list.limit_ == 0);
+}
+
 TEST_CASE("R4 an explicit page size holds for a relist at a version, too, whose pages are not older than that",
           "[reflector]") {
     auto o = no_watch_list();

@@ -79,6 +79,18 @@ TEST_CASE("W14 without a version the next list comes at once after a watch that 
     CHECK(m.r.attempts() == 1);
 }
 
+TEST_CASE("W14 without a version a 410 after a watch that lasted is an end like any other, and no failure",
+          "[reflector]") {
+    const bool opened = GENERATE(true, false);
+    machine m(no_watch_list());
+    m.list("");
+    if (opened) m.r.opened(m.now);
+    m.pass(30s);
+    m.watch_done(status(410, "Expired"));
+    CHECK(m.r.attempts() == 0);
+    CHECK(m.at_once());
+}
+
 TEST_CASE("W14 without a version a watch that never opened is a failure, however long that took", "[reflector]") {
     const failure f = GENERATE(as<failure>(), refused, held_back, no_watch, status(500), status(429));
     machine m(no_watch_list());
