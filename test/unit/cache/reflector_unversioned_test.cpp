@@ -175,15 +175,16 @@ TEST_CASE("W14 an end bookmark without a version completes a watch-list, as a li
     CHECK(m.last.watch.resource_version_.empty());
 }
 
-TEST_CASE("a watch that is refused with 405 is replaced by lists at the pace of the back-off", "[reflector]") {
+TEST_CASE("a watch that is refused with 405 or 501 is replaced by lists at the pace of the back-off", "[reflector]") {
     const std::string version = GENERATE("", "20"); // lists with and without a version
+    const failure refusal = GENERATE(as<failure>(), no_watch, status(501, "NotImplemented"));
     machine m(no_watch_list());
     for (const auto expected : {800ms, 1600ms, 3200ms, 6400ms, 12800ms, 25600ms, 30000ms, 30000ms}) {
         CHECK(m.next().what == step::list);
         CHECK(m.page_done(version) == page::complete);
         CHECK(m.at_once());
         CHECK(m.next().what == step::watch); // watches may be supported by now
-        m.watch_done(no_watch);
+        m.watch_done(refusal);
         CHECK(m.r.phase() == informer_phase::backing_off);
         CHECK(m.wait() == expected);
     }

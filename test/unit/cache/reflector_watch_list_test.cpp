@@ -247,6 +247,18 @@ TEST_CASE("WL7 refused or throttled watch-lists wait and are tried again", "[ref
     CHECK(m.r.phase() == informer_phase::backing_off);
 }
 
+TEST_CASE("WL7 a server that says when to come again is no server without watch-list: it is asked again then",
+          "[reflector]") {
+    const int code = GENERATE(429, 500, 503, 504);
+    const bool opened = GENERATE(true, false);
+    machine m;
+    m.next();
+    if (opened) m.r.opened(m.now);
+    m.watch_done(status(code, "", 5s));
+    CHECK(m.wait() == 5s);
+    CHECK(m.next().watch.send_initial_events_);
+}
+
 TEST_CASE("WL7 a 407 on a watch-list is a proxy's, and no list follows it at once", "[reflector]") {
     machine m;
     for (int i = 0; i < 3; ++i) {

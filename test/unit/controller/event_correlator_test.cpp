@@ -88,15 +88,19 @@ TEST_CASE("EV3 series that never end are never due") {
     CHECK(c.tick(t.now).empty());
 }
 
-TEST_CASE("events that differ in subject, reason, action, related object, type or note are different events") {
+TEST_CASE(
+    "events that differ in subject, reason, action, related object, part of these, type or note are different events") {
     event_correlator c;
     const timeline t;
-    auto warning = about("a"), act = about("a"), relative = about("a");
+    auto warning = about("a"), act = about("a"), part = about("a"), relative = about("a");
     warning.type = "Warning";
     act.action = "Watch";
+    part.regarding.field_path = "data{key}";
     relative.related = about("b").regarding;
-    for (const auto& e :
-         {about("a"), about("b"), about("a", "Failed"), warning, act, relative, about("a", "Synced", "another note")}) {
+    auto part_of_relative = relative;
+    part_of_relative.related.field_path = "data{key}";
+    for (const auto& e : {about("a"), about("b"), about("a", "Failed"), warning, act, part, relative, part_of_relative,
+                          about("a", "Synced", "another note")}) {
         const auto w = t.record(c, e);
         REQUIRE(w.size() == 1);
         CHECK(w[0].create);

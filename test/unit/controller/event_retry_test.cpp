@@ -132,8 +132,51 @@ asio::awaitable<void> gone() {
     co_await s.over();
 }
 
+/// The next event of the kind of one that never came to the server.
+asio::awaitable<void> next_of(scene& s) { // lint: law2 the caller keeps it
+    s.recorder.event(about("b"));
+    const bool sent = co_await s.recorder.flush(ever);
+    CHECK(sent);
+    CHECK(s.b.asked("patch", "events") == 0);
+    const auto events = s.stored();
+    REQUIRE_FALSE(events.empty());
+    CHECK_FALSE(events.back().as_object().contains("series"));
+}
+
+asio::awaitable<void> refused_event() {
+    scene s(co_await asio::this_coro::executor);
+    s.b.server.inject(fault(fault::kind::status).with_code(422).verb("create"));
+    s.recorder.event(about("b"));
+    const bool sent = co_await s.recorder.flush(ever);
+    CHECK(sent);
+    CHECK(s.recorder.figures().failed == 1);
+    co_await next_of(s);
+    CHECK(s.stored().size() == 1);
+    co_await s.over();
+}
+
+asio::awaitable<void> dropped_event() {
+    scene s(co_await asio::this_coro::executor, event_recorder_options("c").capacity(1));
+    s.recorder.event(about("a"));
+    s.recorder.event(about("b")); // no room
+    const bool sent = co_await s.recorder.flush(ever);
+    CHECK(sent);
+    CHECK(s.recorder.figures().dropped == 1);
+    co_await next_of(s);
+    CHECK(s.stored().size() == 2);
+    co_await s.over();
+}
+
 } // namespace
 
+TEST_CASE("EV1 an event that the server refused, or that had no room, begins no series: the next one is created") {
+    SECTION("refused") {
+        run_test(refused_event());
+    }
+    SECTION("no room") {
+        run_test(dropped_event());
+    }
+}
 TEST_CASE("EV1 while the server cannot be reached, one event at a time is tried, and all others wait with it") {
     run_test(unreachable());
 }
