@@ -62,6 +62,19 @@ TEST_CASE("R5 the newest state is read once: later lists are at the last seen ve
     CHECK(m.next().list.resource_version_ == "10");
 }
 
+TEST_CASE("WL10 a refusal by 403 counts once, not again with a list that comes for another reason", "[reflector]") {
+    machine m;
+    m.next();
+    m.watch_done(status(403, "Forbidden"));
+    m.list("20");
+    m.r.opened(m.now);
+    m.expire();
+    CHECK(m.next().watch.send_initial_events_);
+    m.watch_done(status(500, "InternalError")); // lists this time
+    m.list("21");
+    CHECK(m.r.support() == watch_list_support::unknown);
+}
+
 TEST_CASE("PG failures are counted for each page by itself", "[reflector]") {
     machine m(no_watch_list());
     m.next();
@@ -236,6 +249,24 @@ TEST_CASE("R14 healthy time shortens the delays after a 410 and a 404 again", "[
     m.event("91");
     m.watch_done(f);
     CHECK(m.wait() <= 800ms);
+}
+
+TEST_CASE("R11 healthy time shortens the delays of a server that says when to come again, too", "[reflector]") {
+    const failure f = status(429, "TooManyRequests", 1s);
+    machine m;
+    m.follow("20");
+    for (int i = 0; i < 6; ++i) {
+        m.watch_done(f);
+        m.wait();
+        m.next();
+    }
+    m.r.opened(m.now);
+    m.event("30");
+    m.pass(1h);
+    m.watch_done();
+    m.next();
+    m.watch_done(f);
+    CHECK(m.wait() == 1s);
 }
 
 TEST_CASE("X5 a stalled watch-list does not discredit a server that is known for it, even if the list works",

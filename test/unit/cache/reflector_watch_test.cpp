@@ -510,6 +510,17 @@ TEST_CASE("W8 a watch open long after its time-out is ended and resumed", "[refl
     CHECK(m.next().watch.resource_version_ == "21");
 }
 
+TEST_CASE("a deletion that does not say of what is looked for in the newest state", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.event("", watch_event_type::deleted);
+    m.r.deletion_lost();
+    CHECK(m.watch_done());
+    m.wait();
+    CHECK(m.next().watch.send_initial_events_);
+    CHECK(m.last.watch.resource_version_.empty()); // its version may be unreadable as well
+}
+
 TEST_CASE("a list without a byte for two minutes is ended and tried again", "[reflector]") {
     machine m(no_watch_list());
     m.next();
@@ -563,6 +574,8 @@ TEST_CASE("watches that are refused after each list that works are one lasting f
         }
         attempts = m.r.attempts();
         CHECK(m.next().what == step::list);
+        // Once it is known that only lists work, they may come from the server's cache.
+        if (round > reflector::most_watch_refusals) CHECK_FALSE(m.last.list.resource_version_.empty());
         CHECK(m.page_done(std::to_string(21 + round)) == page::complete);
         m.next();
     }
