@@ -1,6 +1,7 @@
 // The memory of the nodes of a generation, how they are made, and what they weigh.
 #include "detail/generation.hpp"
 #include "detail/joining.hpp"
+#include "detail/trimming.hpp"
 
 #include <sys/mman.h>
 
@@ -116,7 +117,7 @@ void generation::unmap(const segment& s) noexcept {
         present_units_ -= s.paged->present();
         idle_units_ -= s.paged->idle();
     }
-    segment_bytes_ -= s.paged ? s.paged->present() * unit_size : bytes;
+    segment_bytes_ -= s.paged ? s.paged->present() * unit_size : bytes - std::uint64_t{s.given} * 4;
 }
 
 void generation::make_free_heads() {
@@ -234,13 +235,17 @@ void generation::give_idle_pages_back(std::uint64_t most) noexcept {
             change(s, [&] { s.give_pages_back(); });
             continue;
         }
-        drop_segment(s.first_index() >> segment_shift);
-        std::swap(paged_[i], paged_.back());
-        paged_[i]->place = static_cast<std::uint32_t>(i);
-        rooms_[i] = rooms_.back();
-        paged_.pop_back();
-        rooms_.pop_back();
+        drop_paged(static_cast<std::uint32_t>(i));
     }
+}
+
+void generation::drop_paged(std::uint32_t place) noexcept {
+    drop_segment(paged_[place]->first_index() >> segment_shift);
+    std::swap(paged_[place], paged_.back());
+    paged_[place]->place = place;
+    rooms_[place] = rooms_.back();
+    paged_.pop_back();
+    rooms_.pop_back();
 }
 
 /// `size`: the words of a node, after `rounded`.
@@ -432,6 +437,7 @@ void generation::add_to(pool_statistics& s) const noexcept {
     if (free_heads_) side += classes * 4;
     if (table_) side += table_->bytes();
     if (joining_) side += joining_->bytes();
+    if (trimming_) side += trimming_->bytes();
     s.table_bytes += side;
     s.bytes += side + segment_bytes_;
     ++s.generations;

@@ -1,6 +1,7 @@
 // How a generation ends: moving its nodes to the next one, freeing them in shares, giving the memory back.
 #include "detail/generation.hpp"
 #include "detail/joining.hpp"
+#include "detail/trimming.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -75,13 +76,7 @@ bool generation::collect(std::size_t& budget) noexcept {
         const std::uint32_t header = *n;
         const std::uint32_t begin = w[0] & begun_bit ? n[1] : 0;
         const bool is_object = header_is_object(header);
-        std::uint32_t children = 0;
-        if (is_object)
-            children = shape_size(*node(header));
-        else if (header_kind(header) == node_kind::array)
-            children = header_length(header);
-        else if (header_kind(header) == node_kind::shape)
-            children = shape_size(header);
+        const std::uint32_t children = children_of(n);
         // A long array is freed in pieces. Children that die meanwhile come before the rest of it in the list and go
         // first.
         const std::uint32_t end = std::min(children, begin + 4096);
@@ -151,6 +146,7 @@ void generation::give_all_leaving_back() noexcept {
 }
 
 void generation::seal() noexcept {
+    sealed_roots_ = roots;
     table_.reset();
     joining_.reset();
     free_heads_.reset();

@@ -59,11 +59,12 @@ root* pool_core::make_root(generation& g, handle document) {
     if (!free_roots) {
         const std::uint64_t n = std::clamp<std::uint64_t>(g.slab_roots, 2, slab_size);
         g.slabs.reserve(g.slabs.size() + 1);
-        g.slabs.push_back(std::make_unique<root[]>(n));
+        g.slabs.push_back({std::make_unique<root[]>(n), n});
         g.slab_roots += n;
         for (std::uint64_t i = n; i-- > 0;) {
-            g.slabs.back()[i].next = free_roots;
-            free_roots = &g.slabs.back()[i];
+            root& one = g.slabs.back().roots[i];
+            one.next = free_roots;
+            free_roots = &one;
         }
     }
     root* r = free_roots;
@@ -125,11 +126,16 @@ bool pool_core::collect(std::size_t budget) noexcept {
         generation* g = r->generation;
         --live_roots;
         --g->roots;
-        if (g != &current()) continue; // its roots are freed with it
+        r->generation = nullptr;
+        if (g != &current()) continue; // its roots are freed with it, or when it is trimmed
         g->release(r->document);
         r->next = free_roots;
         free_roots = r;
     }
+}
+
+bool pool_core::trim_old(std::size_t budget) noexcept {
+    return std::all_of(generations.begin(), generations.end() - 1, [&](const auto& g) { return g->trim(budget); });
 }
 
 void pool_core::drop_free_roots() noexcept {

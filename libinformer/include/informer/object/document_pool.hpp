@@ -160,13 +160,12 @@ public:
     virtual pool_statistics statistics() const = 0;
 
     /// True when a compaction would give a fair part of the memory back: dead room is over a quarter, and more than old
-    /// generations hold already. An object that others hold keeps its whole generation, so copying it is in vain. No
-    /// more than a sixteenth of what is freed may be copied in vain, for the `kept` objects that others have handles
-    /// of.
+    /// generations hold already. An object that others hold stays where it is, so copying it is in vain. No more than a
+    /// sixteenth of what is freed may be copied in vain, for the `kept` objects that others have handles of.
     virtual bool wants_compaction(std::uint64_t kept = 0) const = 0;
     /// Starts a new generation, into which everything is decoded from now on. `move()` copies a live object over; what
     /// objects shared they share again, unless a `collect` came between. The old generation is freed when its last
-    /// handle is dropped.
+    /// handle is dropped; as soon as few are left, `collect` gives back what these do not need.
     virtual void begin_generation() = 0;
     virtual object move(const object& o, failure& f) = 0;
     /// The same in slices.

@@ -10,6 +10,7 @@
 
 #include <informer/object/document_pool.hpp>
 
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -154,6 +155,9 @@ public:
     /// Forgets where nodes were moved and gives back the counts of the new nodes; of the old nodes it is then only
     /// known that they were shared. Takes its cost, in nodes, off the budget; true when it is done.
     bool drop_forwards(generation& current, std::size_t& budget) noexcept;
+    /// If few of the objects that lived here at the end are still kept: gives back the memory that no object needs that
+    /// is. Takes its cost, in nodes, off the budget; true when it is done, or there is nothing to do.
+    bool trim(std::size_t& budget) noexcept;
     /// Nothing lives here any more: gives the memory back. Takes its cost, in nodes, off the budget; true when it is
     /// done.
     bool dismantle(generation& current, std::size_t& budget) noexcept;
@@ -235,6 +239,7 @@ private:
         std::uint32_t words = 0;
         std::uint32_t spans = 0; ///< directory slots; 0 inside a large one
         bool mapped = false;
+        std::uint32_t given = 0;        ///< words on pages that went back though the segment stays
         paged_segment* paged = nullptr; ///< if nodes of more than 16 KiB share it
     };
     struct range {
@@ -242,6 +247,8 @@ private:
         std::uint32_t left() const noexcept { return end - next; }
     };
     struct joining;
+    struct trimming;
+    using page_map = std::array<std::uint64_t, segment_words / page_words / 64>; ///< a bit for each page of a segment
     std::uint32_t* words(std::uint32_t index) noexcept {
         return directory_.load(std::memory_order_relaxed)[index >> segment_shift] + (index & (segment_words - 1));
     }
@@ -270,6 +277,7 @@ private:
     template <class F>
     void change(paged_segment& s, const F& f) noexcept;
     void give_idle_pages_back(std::uint64_t most_left) noexcept;
+    void drop_paged(std::uint32_t place) noexcept;
     std::uint32_t cut(std::uint32_t size);
     std::uint32_t make_room(std::uint32_t size);
     bool worth_joining() const noexcept;
@@ -295,6 +303,16 @@ private:
     void unmap(const segment& s) noexcept;
     std::uint32_t find_slots(std::uint32_t spans);
     void grow_directory(std::uint32_t slots);
+    bool is_worth_trimming() const noexcept;
+    bool mark_kept(std::size_t& budget);
+    void find(trimming& t, handle h);
+    bool give_unmarked_back(std::size_t& budget) noexcept;
+    void give_pages_back(segment& s, const page_map& kept, std::size_t& budget) noexcept;
+    std::uint32_t children_of(const std::uint32_t* header) const noexcept {
+        if (header_is_object(*header)) return shape_size(*node(*header));
+        if (header_kind(*header) == node_kind::array) return header_length(*header);
+        return header_kind(*header) == node_kind::shape ? shape_size(*header) : 0;
+    }
     void bury(handle h) noexcept;
     std::uint64_t& bytes_of_kind(std::uint32_t header) noexcept { return bytes_by_kind_[header >> 28]; }
 
@@ -334,9 +352,19 @@ private:
     std::vector<std::uint32_t> rooms_;
     std::uint64_t taken_units_ = 0, present_units_ = 0, idle_units_ = 0; ///< of all paged segments
 
+    // of an old generation
+    std::unique_ptr<trimming> trimming_; ///< while it is trimmed
+    std::uint64_t sealed_roots_ = 0;     ///< those at its end
+    std::uint64_t trimmed_roots_ = 0;    ///< those when it was last trimmed
+
 public:                      // the writer's
-    std::uint64_t roots = 0; ///< live ones
-    std::vector<std::unique_ptr<root[]>> slabs;
+    std::uint64_t roots = 0; ///< live ones, and `holds`
+    std::uint64_t holds = 0; ///< decodings in slices
+    struct slab {
+        std::unique_ptr<root[]> roots; ///< one that is free has no generation
+        std::uint64_t size;
+    };
+    std::vector<slab> slabs;
     std::uint64_t slab_roots = 0;
 };
 

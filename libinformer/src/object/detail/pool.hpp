@@ -107,7 +107,9 @@ public:
 
     bool collect(std::size_t budget) override {
         if (!core_->drop_forwards(budget) || !core_->collect(budget)) return false;
+        if (!core_->trim_old(budget)) return false;
         core_->drop_free_roots();
+        if (core_->live_roots == 0) std::string().swap(scratch_);
         // Templates alone may keep alive what is left.
         if (!difference_.trim(core_->current(), core_->live_roots)) return true;
         return core_->collect(budget);

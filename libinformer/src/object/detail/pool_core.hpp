@@ -27,13 +27,21 @@ struct pool_core {
     generation& current() noexcept { return *generations.back(); }
     void begin_generation();
     /// A decode in slices keeps its generation alive, as a root does.
-    void hold(generation& g) noexcept { ++g.roots; }
-    void let_go(generation& g) noexcept { --g.roots; }
+    void hold(generation& g) noexcept {
+        ++g.roots;
+        ++g.holds;
+    }
+    void let_go(generation& g) noexcept {
+        --g.roots;
+        --g.holds;
+    }
     /// Called after a move: drops what it noted in old generations, which would keep all that was moved alive as long
     /// as one of them lives.
     bool drop_forwards(std::size_t& budget) noexcept;
     /// Takes the retired roots and frees what they held; at most about `budget` nodes. True when nothing is left.
     bool collect(std::size_t budget) noexcept;
+    /// Called when nothing is left to collect: gives back what the objects do not need that are kept of old generations.
+    bool trim_old(std::size_t budget) noexcept;
     /// Gives the slabs of roots back if nobody holds a root of the current generation.
     void drop_free_roots() noexcept;
     /// The owner is destroyed: frees everything now, or leaves that to the last handle. The core may be gone
