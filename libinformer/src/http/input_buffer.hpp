@@ -14,8 +14,8 @@ namespace informer::http::detail {
 
 /// A flat queue of bytes: parsers want a header in one piece.
 ///
-/// Reads grow while they are filled, so that fast data costs few turns of the executor; after a series of short reads
-/// the memory is given back.
+/// Reads grow while they are filled, so that fast data costs few turns of the executor; after a series of short reads,
+/// or one that was long waited for, the memory is given back.
 class input_buffer {
 public:
     static constexpr std::size_t piece = std::size_t(64) << 10; ///< initial size of a read
@@ -41,11 +41,13 @@ public:
         room_ = std::min(wanted_, capacity_ - end_);
         return boost::asio::mutable_buffer(bytes_.get() + end_, room_);
     }
-    void commit(std::size_t n) noexcept {
+    /// `waited`: nothing came for a while before; an idle watch is told something once a minute.
+    void commit(std::size_t n, bool waited = false) noexcept {
         end_ += n;
         if (n == room_) wanted_ = std::min(wanted_ * 2, most);
-        short_reads_ = n < piece / 2 ? std::min(short_reads_ + 1, patience) : 0;
+        short_reads_ = n >= piece / 2 ? 0 : waited ? patience : std::min(short_reads_ + 1, patience);
     }
+    bool is_large() const noexcept { return capacity_ > piece; }
     /// Gives memory back when nothing is pending. The next reads are as long as the last ones: after one page of a list
     /// the next page follows.
     void release() noexcept {

@@ -73,6 +73,9 @@ public:
             lent.remove_prefix(copied);
         }
         if (end_ == 0 && capacity_ > small_buffer) resize(capacity_ - std::min(capacity_, most_given_back));
+        // A quiet watch need not hold what an item once needed.
+        unused_ = end_ == 0 && lent.empty() ? unused_ + 1 : 0;
+        if (unused_ >= patience && capacity_ > little) resize(0);
         append(lent);
     }
 
@@ -101,7 +104,10 @@ public:
         return between(from, at_);
     }
 
+    std::size_t capacity() const noexcept { return capacity_; }
+
 private:
+    static constexpr unsigned patience = 32; // times in a row that nothing had to be kept
     static constexpr std::size_t none = ~std::size_t(0);
     static constexpr std::size_t small_buffer = std::size_t(1) << 20;
     /// This few bytes are moved to the front whether or not that pays.
@@ -147,6 +153,7 @@ private:
     growing_block block_; ///< no long pause while a giant item comes
     std::size_t capacity_ = 0;
     std::string_view lent_;
+    unsigned unused_ = 0;
     std::size_t copied_ = 0; ///< bytes of lent_ that are copied, at the end of the block
     bool lending_ = false;
     const char* bytes_ = nullptr; ///< the block, or the lent bytes

@@ -12,9 +12,9 @@ using informer::http::detail::input_buffer;
 namespace {
 
 /// One read of `n` bytes, all of which are consumed; returns the room that it had.
-std::size_t read(input_buffer& in, std::size_t n) {
+std::size_t read(input_buffer& in, std::size_t n, bool waited = false) {
     const std::size_t room = in.prepare().size();
-    in.commit(std::min(n, room));
+    in.commit(std::min(n, room), waited);
     in.consume(in.size());
     return room;
 }
@@ -29,6 +29,16 @@ TEST_CASE("reads grow while they are filled, and the memory goes back after a ro
     CHECK(read(in, 100) == input_buffer::most);
     for (int i = 0; i < 100; ++i) read(in, 100);
     CHECK(read(in, 100) == input_buffer::piece);
+}
+
+TEST_CASE("a short read that was long waited for gives the memory back at once", "[input_buffer]") {
+    input_buffer in;
+    for (int i = 0; i < 10; ++i) read(in, input_buffer::most);
+    CHECK(read(in, input_buffer::most, true) == input_buffer::most); // a long one does not
+    CHECK(read(in, 100, true) == input_buffer::most);
+    CHECK(in.is_large());
+    CHECK(read(in, 100) == input_buffer::piece);
+    CHECK_FALSE(in.is_large());
 }
 
 TEST_CASE("a long read now and then keeps its room", "[input_buffer]") {

@@ -1,5 +1,6 @@
 // Watches, cut into their events.
 #include "framer_scene.hpp"
+#include "object/framing.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -308,4 +309,36 @@ TEST_CASE("a line that is not all there waits for its end, but never when it may
     CHECK_FALSE(framer.next(f));
     CHECK(framer.position() == 3);
     CHECK_FALSE(f);
+}
+
+TEST_CASE("what an item that came in pieces needed is given back when nothing had to be kept for a while", "[framer]") {
+    informer::detail::framing_window text;
+    const std::string half(200'000, 'x');
+    text.lend(half);
+    text.mark();
+    text.take(half.size());
+    text.lend("x"); // the item goes on
+    CHECK(text.capacity() >= half.size());
+    const auto whole = [&] {
+        while (text.more()) {
+        }
+        text.take(text.rest().size());
+        text.unmark();
+    };
+    whole();
+    for (int i = 0; i < 20; ++i) {
+        text.lend("a whole item");
+        whole();
+    }
+    CHECK(text.capacity() >= half.size());
+    for (int i = 0; i < 40; ++i) {
+        text.lend("a whole item");
+        whole();
+    }
+    CHECK(text.capacity() <= 64 * 1024);
+    text.lend(half);
+    text.mark();
+    text.take(half.size() / 2);
+    text.lend("x");
+    CHECK(text.since_mark() == half.substr(0, half.size() / 2));
 }
