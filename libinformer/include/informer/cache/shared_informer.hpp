@@ -105,14 +105,15 @@ public:
 /// *typed events*. See docs/promises.md.
 ///
 /// *Thread safety*: `status()`, `lister()`, `snapshot()`, `get()`, `has_synced()`, `resource()` from any thread;
-/// `synced`, `wait_until`, `until` and `index_ready` may be called and awaited on any executor (a condition is
-/// evaluated on the runtime's); everything else on the runtime's: `run`, `stop`, `retry_now`, `subscribe`,
-/// `add_event_handler`, `add_index`, `observe`, `on_state_change`, `on_error`, `on_bad_object`. *Lifetime*: a handle.
-/// Copies share one informer, and may outlive the executor and its context (except one that was never run, which still
-/// has its source). Views of the cache outlive it. Handlers and observers may own the informer, and their owner may own
-/// their handles: they are destroyed when the informer has stopped. It has stopped, too, when the context it ran in is
-/// destroyed; one that is never run needs `stop()` for that. *Cancellation*: cancelling `run()` (terminal) or calling
-/// `stop()` ends it: the watch is closed, subscriptions end, and `run()` returns when no coroutine is left.
+/// `synced`, `wait_until`, `until` and `index_ready` may be called and awaited on any executor, whose context must live
+/// until the wait has ended (a condition is evaluated on the runtime's); everything else on the runtime's: `run`,
+/// `stop`, `retry_now`, `subscribe`, `add_event_handler`, `add_index`, `observe`, `on_state_change`, `on_error`,
+/// `on_bad_object`. *Lifetime*: a handle. Copies share one informer, and may outlive the executor and its context
+/// (except one that was never run, which still has its source). Views of the cache outlive it. Handlers and observers
+/// may own the informer, and their owner may own their handles: they are destroyed when the informer has stopped. It
+/// has stopped, too, when the context it ran in is destroyed; one that is never run needs `stop()` for that.
+/// *Cancellation*: cancelling `run()` (terminal) or calling `stop()` ends it: the watch is closed, subscriptions end,
+/// and `run()` returns when no coroutine is left.
 class shared_informer {
 public:
     /// Throws `error(errc::bad_configuration)` if there is no source, the resource has no kind or an index has no
