@@ -111,6 +111,11 @@ struct replacement {
     }
     /// True if an object that is not in `objects` is gone. With an unnamed bad object, no object is known to be absent.
     bool proves_absence(const object_key& key) const { return unnamed == 0 && !bad_keys.contains(key); }
+    /// True if a bad object with this key is another one than `o`, which is gone then.
+    bool replaces(const object_key& key, const object& o) const {
+        const auto bad = bad_keys.find(key);
+        return bad != bad_keys.end() && !bad->second->uid.empty() && bad->second->uid != o.uid();
+    }
 
 private:
     struct change {

@@ -266,6 +266,7 @@ private:
         b.type = type;
         b.from_list = from_list;
         b.resource_version = o.resource_version();
+        b.uid = o.uid();
         quarantine(std::move(b));
         return false;
     }

@@ -63,7 +63,7 @@ asio::awaitable<std::size_t> shared_informer::impl::drop_absent(self s, std::sha
         if (s->stopping) co_return unproven;
         if (listed.find(*o, old.hash())) continue;
         const object_key key = o->key();
-        if (!all->proves_absence(key)) {
+        if (!all->proves_absence(key) && !all->replaces(key, *o)) {
             if (!all->bad_keys.contains(key)) ++unproven;
             if (all->epoch != s->epoch || s->is_of_old_epoch(key)) of_old_epoch.insert(key);
             continue;

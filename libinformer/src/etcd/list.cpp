@@ -68,6 +68,7 @@ asio::awaitable<void> take_item(std::shared_ptr<listing> r, std::shared_ptr<cons
         b.position = r->position;
         b.from_list = true;
         b.resource_version = resource_version(std::to_string(kv->mod_revision));
+        if (kv->create_revision != 0) b.uid = uid_of(kv->key, kv->create_revision);
         b.why = std::move(m.bad);
         r->sink->quarantine(std::move(b));
     } else if (m.matches) {

@@ -202,6 +202,18 @@ TEST_CASE("bad objects in a relist: an object that may still exist is not delete
             CHECK(b.pods.snapshot().size() == 1);
         }
     }
+    SECTION("named, and another object than before: that one is gone") {
+        const std::string other = R"({"kind":"Node","apiVersion":"v1","metadata":{"namespace":"default","name":"a",)"
+                                  R"("uid":"another","resourceVersion":"8"}})";
+        b.source->on_list(list_of({other, pod("b", 2), pod("c", 3)}, "9"));
+        w->fail(status_failure(410, "Expired"));
+        b.settle();
+        b.pass(2s);
+        CHECK(read_all(events) == words{"-a:1?#"});
+        CHECK(b.pods.snapshot().size() == 2);
+        CHECK(b.pods.status().quarantined == 1);
+        CHECK(b.pods.status().unproven == 0);
+    }
     SECTION("unnamed: nothing is known to be absent") {
         b.source->on_list(list_of({R"({"metadata":)", pod("b", 2)}, "9"));
         w->fail(status_failure(410, "Expired"));

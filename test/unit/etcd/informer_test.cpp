@@ -223,6 +223,32 @@ TEST_CASE("etcd informer: a bad value keeps the last good version, is named in t
     CHECK(f.informer->status().quarantined == 1);
 }
 
+TEST_CASE("etcd informer: a deletion that fell into a gap is found, also if the key has a bad value since") {
+    const store s({{2, "/s/a", R"({"v":1})"},
+                   {3, "/s/b", R"({"v":1})"},
+                   {4, "/s/a", ""}, // from here on it is not reported
+                   {5, "/s/a", "{]"},
+                   {6, "/s/b", "{]"}});
+    bool compacted = false;
+    bench b;
+    b.etcd().answer = [&](const http::server_request& q) {
+        if (q.path == "/v3/kv/range") return reply(s.list(compacted ? 6 : 3));
+        if (!std::exchange(compacted, true))
+            return reply(created(6) + result(R"("header":{"cluster_id":"77"},"canceled":true,"compact_revision":"6")"))
+                .streamed(reply::stall);
+        return reply(created(6)).streamed(reply::stall);
+    };
+    followed f(b);
+    b.until([&] {
+        f.wait_out();
+        return f.informer->status().relists == 1;
+    });
+    b.io.poll();
+    CHECK(f.told == lines{"ADDED a 1", "ADDED b 1", "DELETED a 1"});
+    CHECK(f.all() == "a b1 c d "); // b is the same object still: its last good version stays
+    CHECK(f.informer->status().quarantined == 2);
+}
+
 TEST_CASE("etcd informer: if no key can be used, the status says so") {
     bench b;
     b.etcd().answer = [&](const http::server_request& q) {

@@ -96,6 +96,9 @@ struct bad_object {
     bool from_list = false;
     informer::resource_version resource_version; ///< if it could be read
     failure why;
+    /// If the source knows it. An item of a list that has another uid than the cached object shows that this one is
+    /// gone: its last good version does not stay.
+    std::string uid;
 };
 
 /// Receives what a `list_watch` builds. Implemented by the cache (and by tests). All calls come on the list_watch's
