@@ -3,6 +3,7 @@
 
 #include <informer/controller/key_sharding.hpp>
 #include <informer/controller/leader_election.hpp>
+#include <informer/object/rfc3339.hpp>
 
 #include <boost/asio/this_coro.hpp>
 
@@ -261,8 +262,43 @@ asio::awaitable<void> hand_over(std::shared_ptr<cluster> c) {
     CHECK(rest.items.empty());
 }
 
+/// Somebody, or a tool that knows only renewTime, leaves our Lease without its acquireTime.
+asio::awaitable<void> without_acquire_time(std::shared_ptr<cluster> c) {
+    const api_resource leases("coordination.k8s.io", "v1", "leases", "Lease", true);
+    const object_key key(c->name_space(), "conformance-lock");
+    boost::json::value ours{{"metadata", {{"name", key.name}, {"namespace", key.name_space}}},
+                            {"spec",
+                             {{"holderIdentity", "a"},
+                              {"leaseDurationSeconds", 3600},
+                              {"renewTime", rfc3339(c->runtime().clock().wall(), 6)}}}};
+    co_await c->client().create(leases, std::move(ours));
+    const auto a = std::make_shared<stander>(*c, c->client(), "a");
+    task_group group(c->runtime().executor());
+    group.spawn(stander::stand(a));
+    const std::function<bool()> works = [&] { return a->working; };
+    const bool leads = co_await testing::eventually(works, patience);
+    REQUIRE(leads);
+    for (int i = 0; i < 2; ++i) {
+        boost::json::value removal{{"spec", {{"acquireTime", nullptr}}}};
+        co_await c->client().patch(leases, key, kubernetes::patch_type::merge, std::move(removal));
+        bool there = false;
+        for (int tries = 0; !there && tries < 200; ++tries) {
+            const auto held = co_await read_lock(c);
+            there = !held.at_pointer("/spec/acquireTime").string_or_empty().str().empty();
+            if (!there) co_await c->runtime().clock().sleep_for(50ms);
+        }
+        CHECK(there);
+        CHECK(a->working);
+    }
+    group.stop();
+    co_await group.join();
+}
+
 } // namespace
 
+TEST_CASE("a leader whose Lease has lost its acquireTime goes on", "[conformance][leader_election]") {
+    run_case(without_acquire_time);
+}
 TEST_CASE("of two replicas one leads; when it is killed the other leads after the lease duration, and they never lead "
           "together",
           "[conformance][leader_election]") {

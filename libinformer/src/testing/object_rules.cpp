@@ -7,6 +7,8 @@
 #include "root/base64.hpp"
 #include "root/utf8.hpp"
 
+#include <informer/object/rfc3339.hpp>
+
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
@@ -191,6 +193,22 @@ void take_string_data(json::object& secret) {
                               " is no string");
         }
         data[key] = informer::detail::base64_encode(std::string_view(v.get_string()));
+    }
+}
+
+void check_lease_times(const resource_type& type, const json::object& object) {
+    if (type.api.group != "coordination.k8s.io" || type.api.plural != "leases") return;
+    const auto* spec = object.if_contains("spec");
+    if (spec == nullptr || !spec->is_object()) return;
+    for (const std::string_view field : {"acquireTime", "renewTime"}) {
+        const auto* v = spec->get_object().if_contains(field);
+        if (v == nullptr || v->is_null()) continue;
+        const std::string_view text = v->is_string() ? std::string_view(v->get_string()) : std::string_view();
+        const auto point = text.find('.');
+        const auto zone = text.find_first_not_of("0123456789", point + 1);
+        if (point != text.npos && zone == point + 7 && parse_rfc3339(text)) continue;
+        throw bad_request("Lease in version \"v1\" cannot be handled as a Lease: spec." + std::string(field) +
+                          " is no time with microseconds");
     }
 }
 

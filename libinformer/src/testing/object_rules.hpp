@@ -24,6 +24,8 @@ void check_name(const resource_type& type, std::string_view name);
 void check_metadata_values(const resource_type& type, std::string_view name, const boost::json::object& object);
 /// Moves `stringData` of a Secret to `data`, where it overrides other values. Refuses (400) values that are no strings.
 void take_string_data(boost::json::object& secret);
+/// Refuses (400) times of a Lease that are neither null nor RFC 3339 with microseconds.
+void check_lease_times(const resource_type& type, const boost::json::object& object);
 /// Removes empty `data` and `binaryData` of a ConfigMap or Secret: they are not stored.
 void drop_empty_data(const resource_type& type, boost::json::object& object);
 /// Puts the members of metadata into the order of the real server and drops empty ones.

@@ -164,6 +164,7 @@ void rest_api::check_type(const target& t, const json::object& body) const {
                           ") does not match the expected API version (" + t.type->api_version() + ")");
     }
     check_metadata_types(body);
+    check_lease_times(*t.type, body);
 }
 
 void rest_api::check_scale_type(const json::object& scale) const {

@@ -135,6 +135,25 @@ TEST_CASE("an update keeps the identity of an object, and refuses another one", 
     CHECK(s.ask("PUT", maps, map_named("a")).status == 405);
 }
 
+TEST_CASE("the times of a Lease are null or have microseconds; anything else is refused", "[api_server]") {
+    server_fixture s;
+    const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    const auto lease = [](const std::string& name, const std::string& acquired) {
+        return R"({"metadata":{"name":")" + name + R"("},"spec":{"holderIdentity":"a","acquireTime":)" + acquired +
+               "}}";
+    };
+    CHECK(s.ask("POST", leases, lease("null", "null")).status == 201);
+    CHECK(s.ask("POST", leases, lease("time", R"("2026-11-01T08:00:00.000001Z")")).status == 201);
+    CHECK(s.ask("POST", leases, lease("zone", R"("2026-11-01T08:00:00.000001+01:00")")).status == 201);
+    for (const char* bad : {R"("")", R"("soon")", R"("2026-11-01T08:00:00Z")", R"("2026-11-01T08:00:00.001Z")",
+                            R"("2026-13-01T08:00:00.000001Z")", "1"}) {
+        CAPTURE(bad);
+        CHECK(s.ask("POST", leases, lease("bad", bad)).status == 400);
+        CHECK(s.ask("PUT", leases + "/time", lease("time", bad)).status == 400);
+        CHECK(s.ask("PATCH", leases + "/time", lease("time", bad), merge).status == 422);
+    }
+}
+
 TEST_CASE("a write that changes nothing returns the old version and causes no event", "[api_server]") {
     server_fixture s;
     const auto first = s.ask("POST", maps, map_named("a"));
