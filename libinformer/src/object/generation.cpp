@@ -72,7 +72,7 @@ std::uint32_t generation::add_segment(std::uint64_t bytes, std::uint32_t spans, 
     segment s;
     s.words = static_cast<std::uint32_t>(bytes / 4);
     s.spans = spans;
-    s.mapped = bytes >= segment_size / 2;
+    s.mapped = bytes >= least_mapped;
     s.paged = paged;
     if (s.mapped) { // goes back to the system when the generation dies, whatever the heap looks like
         // A generation that has several segments will soon fill another: its pages come at once, which costs less than
@@ -165,7 +165,7 @@ bool generation::refill(std::uint32_t size) {
     // Near the limit take what is left, in whole pages where it is mapped.
     if (segment_bytes_ + bytes > limits_.max_bytes) {
         bytes = limits_.max_bytes > segment_bytes_ ? limits_.max_bytes - segment_bytes_ : 0;
-        bytes &= bytes >= segment_size / 2 ? ~std::uint64_t{4095} : ~std::uint64_t{15};
+        bytes &= bytes >= least_mapped ? ~std::uint64_t{4095} : ~std::uint64_t{15};
     }
     if (bytes < needed) return false;
     std::uint32_t first = 0;

@@ -199,6 +199,7 @@ private:
     static constexpr std::uint32_t classes = exact_sizes + 4 * 8;
     static constexpr std::uint32_t page_words = 1024;
     static constexpr std::uint64_t segment_size = std::uint64_t{segment_words} * 4;
+    static constexpr std::uint64_t least_mapped = segment_size / 4; // smaller segments come from the heap
     /// Giving this many words (1 KiB) back takes about as long as freeing a node.
     static constexpr std::uint32_t words_a_node = 256;
     static constexpr std::uint32_t inline_segments = 7;
