@@ -18,24 +18,25 @@ bool same_uid(const object& a, const object& b) noexcept {
 
 } // namespace
 
-bool subscription::state::has_wanted(const cache_snapshot& initial) const {
-    detail::object_cursor walk(initial, options_.name_space_);
-    const object* o = walk.next();
-    while (o && !wants(*o)) o = walk.next();
-    return o;
+/// The walk of what is wanted of a state; null if that is nothing.
+std::unique_ptr<detail::object_cursor>
+subscription::state::walk_of(const cache_snapshot& initial, std::shared_ptr<const detail::arrivals> order) const {
+    if (options_.name_space_.empty())
+        return initial.size() > 0 ? std::make_unique<detail::object_cursor>(initial, std::move(order)) : nullptr;
+    detail::object_cursor first(initial, options_.name_space_);
+    const object* o = first.next();
+    while (o && !wants(*o)) o = first.next();
+    return o ? std::make_unique<detail::object_cursor>(initial, options_.name_space_) : nullptr;
 }
 
 void subscription::state::start(cache_snapshot initial, informer::resource_version version,
                                 std::shared_ptr<const detail::arrivals> order) {
+    auto walk = walk_of(initial, std::move(order));
     {
         const guard lock(mutex_);
         if (closed_ || ended_) return;
         assert(!initial_ && nothing_pending());
-        if (options_.name_space_.empty()) {
-            if (initial.size() > 0) initial_ = std::make_unique<detail::object_cursor>(initial, std::move(order));
-        } else if (has_wanted(initial)) {
-            initial_ = std::make_unique<detail::object_cursor>(initial, options_.name_space_);
-        }
+        initial_ = std::move(walk);
     }
     initial_complete(std::move(version));
 }

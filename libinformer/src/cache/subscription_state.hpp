@@ -151,7 +151,8 @@ private:
     void drop(entry& e, aftermath& a);
     void pass_hidden_marks(aftermath& a);
     const object* next_initial(aftermath& a);
-    bool has_wanted(const cache_snapshot& initial) const;
+    std::unique_ptr<detail::object_cursor> walk_of(const cache_snapshot& initial,
+                                                   std::shared_ptr<const detail::arrivals> order) const;
     shared_events wanted(const shared_events& events) const;
     bool queue(const shared_events& events, detail::wake_list& to_wake);
     bool take(event& into, aftermath& a);
