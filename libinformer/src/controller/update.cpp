@@ -3,6 +3,8 @@
 #include <informer/detail/async.hpp>
 #include <informer/object/json.hpp>
 
+#include "kubernetes/json_tools.hpp"
+
 #include <boost/asio/this_coro.hpp>
 #include <boost/json.hpp>
 
@@ -23,22 +25,13 @@ asio::awaitable<bool> pause(runtime rt, conflict_retry how) {
     co_return slept;
 }
 
-object_key key_of(const json::value& metadata) {
-    const auto text = [&metadata](const char* member) {
-        const json::value* v = metadata.get_object().if_contains(member);
-        return v && v->is_string() ? std::string(v->get_string()) : std::string();
-    };
-    return object_key(text("namespace"), text("name"));
-}
-
 /// A change may build the object anew. Without a version that would replace whatever is there by then.
 failure put_version_read(json::value& o, const object& read) {
-    json::object* whole = o.if_object();
-    json::value* metadata = whole ? whole->if_contains("metadata") : nullptr;
-    if (!metadata || !metadata->is_object() || key_of(*metadata) != read.key())
+    const object_key key = kubernetes::detail::key_of(o);
+    if (key.name.empty() || key != read.key())
         return failure(errc::bad_configuration, "what the change made is not named as the object that was read");
     if (const auto version = read.resource_version(); !version.empty())
-        metadata->get_object()["resourceVersion"] = version.str();
+        o.get_object()["metadata"].get_object()["resourceVersion"] = version.str();
     return failure();
 }
 

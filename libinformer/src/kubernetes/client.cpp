@@ -60,13 +60,6 @@ std::string body_of(const delete_options& o) {
     return json::serialize(body);
 }
 
-object_key key_of(const json::value& o) {
-    const auto* whole = o.if_object();
-    const auto* metadata = whole ? detail::object_member(*whole, "metadata") : nullptr;
-    if (!metadata) return {};
-    return object_key(detail::text_member(*metadata, "namespace"), detail::text_member(*metadata, "name"));
-}
-
 decode_options options_for(const client::impl& i, const api_resource& r) {
     decode_options o;
     o.keep_managed_fields(i.keep_managed_fields);
@@ -251,7 +244,7 @@ asio::awaitable<object_list> client::list(api_resource resource, std::string nam
 }
 
 asio::awaitable<object> client::create(api_resource resource, json::value o, write_options options, failure& f) {
-    const object_key key = key_of(o);
+    const object_key key = detail::key_of(o);
     std::string doing = detail::sentence("create", resource, key, options.subresource_);
     auto bad = detail::check_path(resource, key.name_space, doing);
     if (!bad) bad = detail::check_in_namespace(resource, key.name_space, doing);
@@ -269,7 +262,7 @@ asio::awaitable<object> client::create(api_resource resource, json::value o, wri
 }
 
 asio::awaitable<object> client::update(api_resource resource, json::value o, write_options options, failure& f) {
-    const object_key key = key_of(o);
+    const object_key key = detail::key_of(o);
     std::string doing = detail::sentence("update", resource, key, options.subresource_);
     if (auto bad = detail::check_path(resource, key, options.subresource_, doing)) return refuse(std::move(bad), f);
     call c("PUT", resource.path(key.name_space, key.name, options.subresource_) + query(options, false),
@@ -297,7 +290,7 @@ asio::awaitable<object> client::patch(api_resource resource, object_key key, pat
 }
 
 asio::awaitable<object> client::apply(api_resource resource, json::value o, write_options options, failure& f) {
-    object_key key = key_of(o);
+    object_key key = detail::key_of(o);
     if (auto* whole = o.if_object()) { // an apply must name its type; a subresource's object (a Scale) brings its own
         if (!whole->contains("apiVersion")) (*whole)["apiVersion"] = resource.api_version();
         if (!whole->contains("kind")) (*whole)["kind"] = resource.kind;

@@ -53,6 +53,13 @@ std::string text_member(const json::object& o, std::string_view key) {
     return std::string(string_member(o, key));
 }
 
+object_key key_of(const json::value& o) {
+    const auto* whole = o.if_object();
+    const auto* metadata = whole ? object_member(*whole, "metadata") : nullptr;
+    if (!metadata) return {};
+    return object_key(text_member(*metadata, "namespace"), text_member(*metadata, "name"));
+}
+
 bool bool_member(const json::object& o, std::string_view key) noexcept {
     const auto* v = member(o, key);
     const auto* b = v ? v->if_bool() : nullptr;

@@ -5,6 +5,7 @@
 #include "object/large_text.hpp"
 
 #include <informer/error.hpp>
+#include <informer/object/object_key.hpp>
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -33,6 +34,8 @@ const boost::json::object* object_member(const boost::json::object& o, std::stri
 const boost::json::array& array_member(const boost::json::object& o, std::string_view key) noexcept;
 std::string_view string_member(const boost::json::object& o, std::string_view key) noexcept;
 std::string text_member(const boost::json::object& o, std::string_view key);
+/// Of an object's metadata.
+object_key key_of(const boost::json::value& o);
 bool bool_member(const boost::json::object& o, std::string_view key) noexcept;
 std::optional<std::int64_t> int_member(const boost::json::object& o, std::string_view key) noexcept;
 std::vector<std::string> texts_member(const boost::json::object& o, std::string_view key);
