@@ -1,9 +1,6 @@
 // What of an old generation nobody can reach any more goes back to the system, though somebody keeps objects of it.
 #include "detail/trimming.hpp"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -145,8 +142,6 @@ bool generation::give_unmarked_back(std::size_t& budget) noexcept {
 }
 
 void generation::give_pages_back(segment& s, const page_map& kept, std::size_t& budget) noexcept {
-    static const bool usual_pages = ::sysconf(_SC_PAGESIZE) == long{page_words} * 4;
-    if (!usual_pages) return; // part of a larger page may be in use
     const auto is_kept = [&kept](std::uint32_t page) { return (kept[page / 64] >> page % 64 & 1) != 0; };
     std::uint32_t given = 0;
     for (std::uint32_t page = 0, all = s.words / page_words; page < all;) {
@@ -154,8 +149,7 @@ void generation::give_pages_back(segment& s, const page_map& kept, std::size_t& 
         while (end < all && !is_kept(end)) ++end;
         if (end > page) {
             spend(budget, cost_of_call);
-            // This fails for locked memory, which stays.
-            if (::madvise(s.base + page * page_words, std::size_t{end - page} * page_words * 4, MADV_DONTNEED) == 0)
+            if (give_memory_back(s.base + page * page_words, std::size_t{end - page} * page_words))
                 given += (end - page) * page_words;
         }
         page = end + 1;

@@ -45,6 +45,11 @@ constexpr long page_bytes = 4096;
 
 } // namespace
 
+bool give_memory_back(std::uint32_t* from, std::size_t words) noexcept {
+    static const bool usual_pages = ::sysconf(_SC_PAGESIZE) == page_bytes;
+    return usual_pages && ::madvise(from, words * 4, MADV_DONTNEED) == 0;
+}
+
 template <class F>
 void paged_segment::each(std::uint32_t at, std::uint32_t n, const F& f) noexcept {
     for (const std::uint32_t end = at + n; at < end; at = (at / 64 + 1) * 64) {
@@ -94,13 +99,11 @@ void paged_segment::give(std::uint32_t at, std::uint32_t n) noexcept {
 }
 
 void paged_segment::give_pages_back() noexcept {
-    static const bool usual_pages = ::sysconf(_SC_PAGESIZE) == page_bytes;
-    if (!usual_pages || idle_units_ == 0) return; // part of a larger page may be in use
+    if (idle_units_ == 0) return;
     map idle;
     for (std::uint32_t i = 0; i < map_words; ++i) idle[i] = present_[i] & ~whole_pages(taken_[i]);
     each_run(idle, [&](std::uint32_t first, std::uint32_t count) {
-        // This fails for locked memory, which stays.
-        if (::madvise(base_ + first * unit_words, std::size_t{count} * unit_words * 4, MADV_DONTNEED) == 0)
+        if (give_memory_back(base_ + first * unit_words, std::size_t{count} * unit_words))
             each(first, count, [&](std::uint32_t i, std::uint64_t mask) { present_[i] &= ~mask; });
         return false;
     });

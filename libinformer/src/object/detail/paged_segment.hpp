@@ -4,9 +4,14 @@
 #include "node.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace informer::detail {
+
+/// Gives whole pages of 4 KiB back to the system: `words` from `from` on. False if they stay: locked memory does, and so
+/// does all where the system's pages are larger, as part of one may be in use.
+bool give_memory_back(std::uint32_t* from, std::size_t words) noexcept;
 
 /// Its pages get memory when nodes are placed in them and can give it back when the nodes die: free room between
 /// nodes costs handles only. A map kept outside the segment says which units are taken, so free neighbours are one
