@@ -7,8 +7,12 @@ namespace informer {
 
 lister::lister(std::shared_ptr<const source> s, std::string name_space)
     : source_(std::move(s)), name_space_(source_->namespaced() ? std::move(name_space) : std::string()) {
-    const std::string_view only = source_->name_space();
-    elsewhere_ = !only.empty() && !name_space_.empty() && name_space_ != only;
+    elsewhere_ = !name_space_.empty() && !source_->has(name_space_);
+}
+
+bool lister::source::has(std::string_view name_space) const noexcept {
+    const std::string_view only = this->name_space();
+    return only.empty() || !namespaced() || name_space == only;
 }
 
 cache_snapshot lister::filled(std::string_view doing) const {

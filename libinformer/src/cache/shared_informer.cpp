@@ -208,8 +208,7 @@ asio::awaitable<object> shared_informer::impl::until(self s, object_key key,
                                                      clock::duration at_most) {
     std::string doing = "wait for a state of " + key.str();
     if (!condition) throw error(errc::bad_configuration, s->name + ": " + doing + ": no condition");
-    const std::string_view only = s->store->name_space();
-    if (!only.empty() && key.name_space != only) throw error(errc::not_cached, s->name + ": " + doing);
+    if (!s->store->has(key.name_space)) throw error(errc::not_cached, s->name + ": " + doing);
     const auto found = std::make_shared<object>();
     look at = [store = s->store, key = std::move(key), condition = std::move(condition),
                found]() -> std::optional<errc> {
@@ -297,14 +296,15 @@ void shared_informer::on_bad_object(std::function<void(const bad_object& b)> f) 
 /// A handle of one namespace may share an informer of all, which must not be noticed.
 subscription_options shared_informer::narrowed(subscription_options options) const {
     const detail::cache_store& store = *impl_->store;
-    const std::string_view only = name_space_.empty() ? store.name_space() : name_space_;
     std::string& wanted = options.name_space_;
     if (wanted.empty()) wanted = name_space_;
-    if (store.namespaced() && !only.empty() && !wanted.empty() && wanted != only) {
+    if (!store.namespaced()) wanted.clear(); // its objects are in none
+    const bool of_handle = name_space_.empty() || wanted == name_space_;
+    if (!wanted.empty() && !(of_handle && store.has(wanted))) {
         throw error(errc::not_cached,
                     impl_->name + ": subscribe to namespace \"" + wanted + "\", which it does not have");
     }
-    if (!store.namespaced() || wanted == store.name_space()) wanted.clear(); // it is told of nothing else anyway
+    if (wanted == store.name_space()) wanted.clear(); // it is told of nothing else anyway
     return options;
 }
 
