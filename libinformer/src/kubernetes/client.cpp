@@ -168,7 +168,7 @@ private:
 
 asio::awaitable<object_list> list_page(std::shared_ptr<client::impl> self, api_resource r, std::string name_space,
                                        list_options options, bool retry, failure& f) {
-    detail::retries again(true, std::nullopt);
+    detail::retries so_far("GET", retry, std::nullopt);
     const std::string doing = "list " + detail::describe(r, name_space);
     for (;;) {
         f = failure();
@@ -181,12 +181,8 @@ asio::awaitable<object_list> list_page(std::shared_ptr<client::impl> self, api_r
             sink.page.continue_token = result.continue_token;
             co_return std::move(sink.page);
         }
-        if (!retry) co_return object_list();
-        const auto pause = again.after(f, self->rt.clock().now());
-        if (!pause) co_return object_list();
-        self->count_retry("GET", f, *pause);
-        const bool slept = co_await client::impl::wait(self, *pause, doing, f);
-        if (!slept) co_return object_list();
+        const bool again = co_await client::impl::ask_again(self, so_far, doing, f);
+        if (!again) co_return object_list();
     }
 }
 

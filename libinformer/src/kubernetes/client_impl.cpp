@@ -47,16 +47,17 @@ bool segment(std::string_view s) {
 } // namespace
 
 std::optional<std::chrono::seconds> retries::pause_after(const failure& f) {
-    if (retries_++ >= most_retries) return std::nullopt;
+    if (left_-- <= 0) return std::nullopt;
+    const bool reads = method_ == "GET";
     if (const auto* s = f.status()) {
         // 500 and 504 may come after something was done (etcd did not answer in time): repeating a request that only
         // reads does no harm.
-        const bool allowed = s->code == 429 || s->code == 503 || (get_ && s->code >= 500);
+        const bool allowed = s->code == 429 || s->code == 503 || (reads && s->code >= 500);
         if (!allowed || !s->retry_after || *s->retry_after > longest_wait) return std::nullopt;
         return s->retry_after;
     }
     // A write may have been carried out before the connection was lost.
-    if (!get_ || f != errc::connection_lost || std::exchange(lost_, true)) return std::nullopt;
+    if (!reads || f != errc::connection_lost || std::exchange(lost_, true)) return std::nullopt;
     return std::chrono::seconds(1); // client-go's
 }
 
@@ -237,12 +238,15 @@ void client::impl::count_retry(std::string_view method, const failure& f, std::c
                           {{"verb", method}, {"host", host}});
 }
 
-asio::awaitable<bool> client::impl::wait(std::shared_ptr<impl> self, std::chrono::seconds d, std::string doing,
-                                         failure& f) {
+// lint: law2 the caller keeps it
+asio::awaitable<bool> client::impl::ask_again(std::shared_ptr<impl> self, detail::retries& so_far, std::string doing,
+                                              failure& f) {
+    const auto pause = so_far.after(f, self->rt.clock().now());
+    if (!pause) co_return false;
+    self->count_retry(so_far.method(), f, *pause);
     if (self->rt.logs(log_level::debug))
-        self->rt.log(log_level::debug, f.what() + "; again in " + std::to_string(d.count()) + " s");
-    auto& clock = self->rt.clock();
-    const bool slept = co_await clock.sleep_for(d);
+        self->rt.log(log_level::debug, f.what() + "; again in " + std::to_string(pause->count()) + " s");
+    const bool slept = co_await self->rt.clock().sleep_for(*pause);
     if (!slept) f = failure(errc::cancelled, doing + ": wait to ask again");
     co_return slept;
 }
@@ -280,18 +284,14 @@ asio::awaitable<std::string> client::impl::perform_once(std::shared_ptr<impl> se
 
 asio::awaitable<std::string> client::impl::perform(std::shared_ptr<impl> self, detail::call c, failure& f) {
     const auto deadline = self->deadline_of(c.time_limit);
-    detail::retries again(c.method == "GET", deadline);
+    detail::retries so_far(c.method, c.retry, deadline);
     const auto shared = std::make_shared<const detail::call>(std::move(c));
     for (;;) {
         f = failure();
         std::string body = co_await perform_once(self, shared, deadline, f);
         if (!f) co_return body;
-        if (!shared->retry) co_return std::string();
-        const auto pause = again.after(f, self->rt.clock().now());
-        if (!pause) co_return std::string();
-        self->count_retry(shared->method, f, *pause);
-        const bool slept = co_await wait(self, *pause, shared->doing, f);
-        if (!slept) co_return std::string();
+        const bool again = co_await ask_again(self, so_far, shared->doing, f);
+        if (!again) co_return std::string();
     }
 }
 

@@ -43,8 +43,10 @@ public:
 class retries {
 public:
     using time_point = clock::time_point;
-    /// `deadline`: no wait ends after it; nullopt: none.
-    retries(bool get, std::optional<time_point> deadline) noexcept : get_(get), deadline_(deadline) {}
+    /// `allowed`: false for one attempt only. `deadline`: no wait ends after it; nullopt: none.
+    retries(std::string method, bool allowed, std::optional<time_point> deadline)
+        : method_(std::move(method)), left_(allowed ? most_retries : 0), deadline_(deadline) {}
+    const std::string& method() const noexcept { return method_; }
     /// How long to wait before the next attempt; nullopt when `f` is final.
     std::optional<std::chrono::seconds> after(const failure& f, time_point now);
 
@@ -55,10 +57,10 @@ public:
 private:
     std::optional<std::chrono::seconds> pause_after(const failure& f);
 
-    bool get_;
+    std::string method_;
+    int left_;
     std::optional<time_point> deadline_;
     bool lost_ = false;
-    int retries_ = 0;
 };
 
 } // namespace detail
@@ -94,12 +96,10 @@ struct client::impl {
                                                 failure& f, std::string shown = {});
     /// Returns the body of the answer; asks again where that is allowed.
     static asio::awaitable<std::string> perform(std::shared_ptr<impl> self, detail::call c, failure& f);
-    /// False when cancelled (then `f` says so).
-    static asio::awaitable<bool> wait(std::shared_ptr<impl> self, std::chrono::seconds d, std::string doing,
-                                      failure& f);
-
-    /// Counts that the request which failed with `f` will be sent again after `pause`.
-    void count_retry(std::string_view method, const failure& f, std::chrono::seconds pause) const;
+    /// After the failure `f` of an attempt: waits until the next one. False if there is none: `f` is final, or now says
+    /// that the wait was cancelled.
+    static asio::awaitable<bool> ask_again(std::shared_ptr<impl> self, detail::retries& so_far, std::string doing,
+                                           failure& f);
 
     static asio::awaitable<discovery> discover(std::shared_ptr<impl> self, failure& f);
     static asio::awaitable<api_resource> find_resource(std::shared_ptr<impl> self, std::string name, failure& f);
@@ -112,6 +112,7 @@ private:
     void remember(discovery found, bool complete);
     void note_warnings(const http::response& r, const std::string& doing);
     void log_warning(const server_warning& w);
+    void count_retry(std::string_view method, const failure& f, std::chrono::seconds pause) const;
     static asio::awaitable<std::string> perform_once(std::shared_ptr<impl> self, std::shared_ptr<const detail::call> c,
                                                      std::optional<clock::time_point> deadline, failure& f);
 };
