@@ -117,10 +117,8 @@ struct shard_group::impl {
     bool running = false, stopping = false;
     std::optional<shard_logic> logic;
     std::shared_ptr<detail::async_event> wake;
-    std::shared_ptr<detail::async_event> over;
     std::optional<detail::lease_call> call;
-    object own;                ///< our Lease as read or written last
-    std::exception_ptr failed; ///< the exception that left drive()
+    object own; ///< our Lease as read or written last
 
     shard_view view;
     resource_version token;
@@ -302,7 +300,6 @@ asio::awaitable<void> shard_group::impl::drive(std::shared_ptr<impl> self) {
             co_await request(self, s);
         }
     }
-    self->over->notify();
 }
 
 asio::awaitable<void> shard_group::impl::run(std::shared_ptr<impl> self) {
@@ -311,30 +308,22 @@ asio::awaitable<void> shard_group::impl::run(std::shared_ptr<impl> self) {
     self->member = self->options.group_ + "-" + self->options.identity_ + "-" + detail::random_digits(16);
     self->logic.emplace(self->options, self->member, self->rt.draw_seed());
     self->wake = std::make_shared<detail::async_event>(self->rt.executor());
-    self->over = std::make_shared<detail::async_event>(self->rt.executor());
     self->call.emplace(self->rt.executor(), self->client, self->wake, self->options.effective_request_timeout());
     self->own = object();
     self->stopping = false;
     self->running = true;
-    // A child, so that a cancellation of run() reaches neither the renewals that running work needs nor the deletion of
-    // our Lease.
-    task_group group(self->rt.executor());
-    group.on_error([self, over = self->over](std::exception_ptr e) {
-        self->failed = std::move(e);
-        over->notify();
-    });
-    group.spawn(drive(self));
-    co_await self->over->wait();
-    self->stopping = true;
-    self->wake->notify();
-    co_await group.join();
+    // A cancellation of run() must reach neither the renewals that running work needs nor the deletion of our Lease.
+    std::function<void()> ask_to_end = [self] {
+        self->stopping = true;
+        self->wake->notify();
+    };
+    const std::exception_ptr broken = co_await detail::run_to_end(drive(self), std::move(ask_to_end));
     self->running = false;
-    const auto failed = std::exchange(self->failed, nullptr);
-    if (failed) { // the Lease is not renewed any more
+    if (broken) { // the Lease is not renewed any more
         for (const auto& h : self->held) h->wake.notify();
         co_await self->call->abandon();
     }
-    if (failed) std::rethrow_exception(failed);
+    if (broken) std::rethrow_exception(broken);
 }
 
 asio::awaitable<owned_end> shard_group::impl::guard(std::shared_ptr<impl> self, std::shared_ptr<held_work> h,

@@ -72,14 +72,13 @@ using leading_work_ptr = std::shared_ptr<const leading_work>;
 struct election : std::enable_shared_from_this<election> {
     election(const runtime& r, const kubernetes::client& c, leader_election_options o)
         : rt(r), options(std::move(o)), logic(options, rt.draw_seed()),
-          wake(std::make_shared<detail::async_event>(rt.executor())), over(rt.executor()),
+          wake(std::make_shared<detail::async_event>(rt.executor())),
           call(rt.executor(), c, wake, options.effective_request_timeout()) {}
 
     runtime rt;
     leader_election_options options;
     election_logic logic;
     std::shared_ptr<detail::async_event> wake;
-    detail::async_event over;
     detail::lease_call call;
     object lease; ///< as read or written last
 
@@ -87,7 +86,6 @@ struct election : std::enable_shared_from_this<election> {
     std::unique_ptr<task_group> work;
     bool work_told = false, work_begun = false, work_ended = false, overdue_said = false;
     std::exception_ptr work_failed;
-    std::exception_ptr failed; ///< the exception that left drive()
     std::string reported;
     std::uint64_t slow_paths = 0;
     detail::lease_errors<election_logic::action> errors;
@@ -268,7 +266,6 @@ asio::awaitable<void> election::drive(std::shared_ptr<election> e, leading_work_
             co_await request(e, s, lead);
         }
     }
-    e->over.notify();
 }
 
 } // namespace
@@ -312,20 +309,16 @@ asio::awaitable<election_end> leader_elector::impl::run(std::shared_ptr<impl> se
     self->latest = e;
     if (!self->series) self->series = detail::series_share(self->rt.metrics(), "election", self->options.name_);
     e->gauge(0);
-    // A child, so that a cancellation of run() reaches neither the renewals that the work needs until its end nor the
-    // release of the Lease.
-    task_group group(self->rt.executor());
-    group.on_error([e](std::exception_ptr x) {
-        e->failed = std::move(x);
-        e->over.notify();
-    });
-    group.spawn(election::drive(e, std::make_shared<const leading_work>(std::move(lead))));
-    co_await e->over.wait();
-    e->logic.stop();
-    e->wake->notify();
-    co_await group.join();
-    if (e->failed) co_await election::give_up(e);
-    if (e->failed) std::rethrow_exception(e->failed);
+    // A cancellation of run() must reach neither the renewals that the work needs until its end nor the release of the
+    // Lease.
+    std::function<void()> ask_to_end = [e] {
+        e->logic.stop();
+        e->wake->notify();
+    };
+    auto driving = election::drive(e, std::make_shared<const leading_work>(std::move(lead)));
+    const std::exception_ptr broken = co_await detail::run_to_end(std::move(driving), std::move(ask_to_end));
+    if (broken) co_await election::give_up(e);
+    if (broken) std::rethrow_exception(broken);
     if (e->work_failed) std::rethrow_exception(e->work_failed);
     co_return e->logic.end();
 }

@@ -179,8 +179,30 @@ asio::awaitable<bool> cancelled() {
 
 namespace {
 
-struct bounded_work {
-    explicit bounded_work(const asio::any_io_executor& executor) : group(executor), done(executor) {}
+/// Work in a group of its own. Whatever happens, it must be joined: it may use what the caller owns.
+struct child_work {
+    explicit child_work(const asio::any_io_executor& executor) : group(executor), done(executor) {
+        group.on_error([this](std::exception_ptr e) { end(std::move(e)); }); // it could not begin
+    }
+    void end(std::exception_ptr e) {
+        failed = std::move(e);
+        finished = true;
+        done.notify();
+    }
+    static asio::awaitable<void> carry(std::shared_ptr<child_work> w, asio::awaitable<void> work) {
+        std::exception_ptr thrown;
+        try {
+            co_await std::move(work);
+        } catch (...) {
+            thrown = std::current_exception();
+        }
+        w->end(std::move(thrown));
+    }
+    static std::shared_ptr<child_work> begin(const asio::any_io_executor& executor, asio::awaitable<void> work) {
+        auto w = std::make_shared<child_work>(executor);
+        w->group.spawn(carry(w, std::move(work)));
+        return w;
+    }
 
     task_group group;
     async_event done;
@@ -188,26 +210,9 @@ struct bounded_work {
     std::exception_ptr failed;
 };
 
-asio::awaitable<void> carry(std::shared_ptr<bounded_work> w, asio::awaitable<void> work) {
-    try {
-        co_await std::move(work);
-    } catch (...) {
-        w->failed = std::current_exception();
-    }
-    w->finished = true;
-    w->done.notify();
-}
-
 asio::awaitable<bool> run_by(informer::clock* c, informer::clock::time_point deadline, asio::awaitable<void> work) {
     const auto executor = co_await asio::this_coro::executor;
-    const auto w = std::make_shared<bounded_work>(executor);
-    w->group.on_error([of = w.get()](std::exception_ptr e) { // the work could not begin
-        of->failed = std::move(e);
-        of->finished = true;
-        of->done.notify();
-    });
-    // Whatever happens, the work is joined before this returns: it may use what the caller owns.
-    w->group.spawn(carry(w, std::move(work)));
+    const auto w = child_work::begin(executor, std::move(work));
     std::exception_ptr broken; // thrown by the clock
     try {
         co_await w->done.wait_until(*c, deadline);
@@ -224,10 +229,23 @@ asio::awaitable<bool> run_by(informer::clock* c, informer::clock::time_point dea
     co_return in_time;
 }
 
+asio::awaitable<std::exception_ptr> to_its_end(asio::awaitable<void> work, std::function<void()> ask_to_end) {
+    const auto executor = co_await asio::this_coro::executor;
+    const auto w = child_work::begin(executor, std::move(work));
+    co_await w->done.wait();
+    ask_to_end();
+    co_await w->group.join();
+    co_return w->failed;
+}
+
 } // namespace
 
 asio::awaitable<bool> run_until(informer::clock& c, informer::clock::time_point deadline, asio::awaitable<void> work) {
     return quietly(run_by(&c, deadline, std::move(work)));
+}
+
+asio::awaitable<std::exception_ptr> run_to_end(asio::awaitable<void> work, std::function<void()> ask_to_end) {
+    return quietly(to_its_end(std::move(work), std::move(ask_to_end)));
 }
 
 } // namespace informer::detail

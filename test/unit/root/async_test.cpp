@@ -409,6 +409,60 @@ TEST_CASE("run_until leaves nothing behind wherever its caller is cancelled or i
 
 namespace {
 
+asio::awaitable<void> works_until(std::shared_ptr<async_event> asked, bool* ended) {
+    const bool told = co_await asked->wait();
+    CHECK(told);
+    co_await settle(3);
+    const bool reached = co_await detail::cancelled();
+    CHECK_FALSE(reached);
+    *ended = true;
+}
+
+asio::awaitable<void> waits_to_end(int* count, bool* ended, bool throwing) {
+    const scenario::alive here(*count);
+    co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+    co_await asio::this_coro::throw_if_cancelled(throwing);
+    const auto executor = co_await asio::this_coro::executor;
+    const auto asked = std::make_shared<async_event>(executor);
+    std::function<void()> ask = [asked] { asked->notify(); };
+    const std::exception_ptr failed = co_await detail::run_to_end(works_until(asked, ended), std::move(ask));
+    CHECK_FALSE(failed);
+    CHECK(*ended);
+}
+
+asio::awaitable<void> hands_back_exception(int turns) {
+    int asked = 0;
+    std::function<void()> ask = [&asked] { ++asked; };
+    const std::exception_ptr failed = co_await detail::run_to_end(throws_after(turns), std::move(ask));
+    CHECK(asked == 1);
+    REQUIRE(failed);
+    CHECK_THROWS_WITH(std::rethrow_exception(failed), "broken");
+}
+
+} // namespace
+
+TEST_CASE("run_to_end: a cancelled caller asks the work to end, and waits until it has", "[async]") {
+    using scenario::stop_by;
+    int waited = 0;
+    for (const auto how : {stop_by::total, stop_by::partial, stop_by::terminal, stop_by::destruction})
+        for (const bool throwing : {true, false})
+            for (int k = 0; k < 10; ++k) {
+                CAPTURE(static_cast<int>(how), throwing, k);
+                int count = 0;
+                bool ended = false;
+                const auto r = scenario::run(waits_to_end(&count, &ended, throwing), k, how, [] { return false; });
+                CHECK(count == 0);
+                CHECK(r.ended == (how != stop_by::destruction));
+                if (r.ended && !r.thrown) ++waited;
+            }
+    CHECK(waited > 10);
+}
+TEST_CASE("run_to_end hands back the exception of the work", "[async]") {
+    for (int turns = 0; turns < 3; ++turns) run_test(hands_back_exception(turns));
+}
+
+namespace {
+
 asio::awaitable<void> asks(bool* before, bool* after, bool* ready) {
     co_await asio::this_coro::throw_if_cancelled(false);
     *before = co_await detail::cancelled();

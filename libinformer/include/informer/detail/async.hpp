@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -56,5 +57,9 @@ asio::awaitable<bool> cancelled();
 /// the cancellation that the deadline itself caused. `work` starts by post, never inline. (It is not `work || timer`,
 /// which drops an exception of `work` and then waits for the timer.)
 asio::awaitable<bool> run_until(informer::clock& c, informer::clock::time_point deadline, asio::awaitable<void> work);
+
+/// Runs `work`, which no cancellation of the caller reaches: when the caller is cancelled, or `work` has ended,
+/// `ask_to_end` is called; then `work` is waited for. Returns the exception that left it. `work` starts by post.
+asio::awaitable<std::exception_ptr> run_to_end(asio::awaitable<void> work, std::function<void()> ask_to_end);
 
 } // namespace informer::detail
