@@ -1,7 +1,6 @@
 #include "api_server_impl.hpp"
 
 #include "json_tools.hpp"
-#include "kubeconfig_text.hpp"
 #include "object_rules.hpp"
 #include "refusal.hpp"
 
@@ -86,6 +85,28 @@ std::string api_server::impl::server_address() const {
     return http::detail::in_url(options_.address_) + ":" + std::to_string(port);
 }
 
+std::vector<kubeconfig_user> api_server::impl::users() const {
+    std::vector<kubeconfig_user> users;
+    for (const auto& t : options_.tokens_) {
+        const auto same = [&t](const kubeconfig_user& u) { return u.context == t.user; };
+        if (std::any_of(users.begin(), users.end(), same)) continue; // one context per user
+        kubeconfig_user u;
+        u.context = t.user;
+        u.token = t.token;
+        users.push_back(std::move(u));
+    }
+    if (users.empty()) {
+        kubeconfig_user u;
+        u.context = "admin";
+        if (admin_) {
+            u.certificate_pem = admin_->certificate_pem;
+            u.key_pem = admin_->key_pem;
+        }
+        users.push_back(std::move(u));
+    }
+    return users;
+}
+
 type_ptr api_server::impl::type_named(std::string_view resource) const {
     auto type = api_->types().find(resource);
     if (!type) throw error(errc::unknown_resource, "no resource \"" + std::string(resource) + "\" on this server");
@@ -146,25 +167,7 @@ const std::string& api_server::ca_pem() const noexcept {
 }
 
 std::string api_server::kubeconfig() const {
-    std::vector<kubeconfig_user> users;
-    for (const auto& t : impl_->options_.tokens_) {
-        const auto same = [&t](const kubeconfig_user& u) { return u.context == t.user; };
-        if (std::any_of(users.begin(), users.end(), same)) continue; // one context per user
-        kubeconfig_user u;
-        u.context = t.user;
-        u.token = t.token;
-        users.push_back(std::move(u));
-    }
-    if (users.empty()) {
-        kubeconfig_user u;
-        u.context = "admin";
-        if (impl_->admin_) {
-            u.certificate_pem = impl_->admin_->certificate_pem;
-            u.key_pem = impl_->admin_->key_pem;
-        }
-        users.push_back(std::move(u));
-    }
-    return kubeconfig_text(url(), ca_pem(), users);
+    return kubeconfig_text(url(), ca_pem(), impl_->users());
 }
 
 kubernetes::client_config api_server::config() const {
@@ -172,10 +175,9 @@ kubernetes::client_config api_server::config() const {
     c.server = url();
     c.origin = "the embedded API server";
     c.tls.ca(ca_pem());
-    if (!impl_->options_.tokens_.empty())
-        c.credentials.token = impl_->options_.tokens_.front().token;
-    else if (impl_->admin_)
-        c.tls.certificate(impl_->admin_->certificate_pem, impl_->admin_->key_pem);
+    const kubeconfig_user who = impl_->users().front();
+    c.credentials.token = who.token;
+    if (!who.certificate_pem.empty()) c.tls.certificate(who.certificate_pem, who.key_pem);
     return c;
 }
 

@@ -3,6 +3,7 @@
 
 #include "access.hpp"
 #include "fault_plan.hpp"
+#include "kubeconfig_text.hpp"
 #include "outgoing.hpp"
 #include "request_route.hpp"
 #include "rest_api.hpp"
@@ -17,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace informer::testing {
 
@@ -52,6 +54,8 @@ struct api_server::impl : std::enable_shared_from_this<api_server::impl> {
 
     void note(request_info info);
     std::string server_address() const;
+    /// Who may come in: each user that has a token, or else the administrator. The first one is the default.
+    std::vector<detail::kubeconfig_user> users() const;
     detail::type_ptr type_named(std::string_view resource) const;
 
     runtime runtime_;

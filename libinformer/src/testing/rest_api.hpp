@@ -34,8 +34,11 @@ bool has_parameter(const parameters& query, std::string_view name);
 bool truth(const parameters& query, std::string_view name);
 /// The number in a resource version. Refuses (500) any other text, in the words of the real server.
 std::uint64_t parse_version(std::string_view text);
-/// Refuses (400) a `limit` or `timeoutSeconds` that is no number.
-void check_numbers(const parameters& query);
+/// The numbers of a query, 0 where they are absent. Refuses (400) one that is no number.
+struct query_numbers {
+    explicit query_numbers(const parameters& query);
+    std::int64_t limit, timeout_seconds;
+};
 /// True for every number except 0.
 bool names_a_version(std::string_view text);
 

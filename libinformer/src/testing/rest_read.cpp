@@ -151,10 +151,8 @@ std::uint64_t parse_version(std::string_view text) {
     return v;
 }
 
-void check_numbers(const parameters& query) {
-    number_of(query, "limit");
-    number_of(query, "timeoutSeconds");
-}
+query_numbers::query_numbers(const parameters& query)
+    : limit(number_of(query, "limit")), timeout_seconds(number_of(query, "timeoutSeconds")) {}
 
 bool names_a_version(std::string_view text) {
     std::uint64_t v = 0;
@@ -209,8 +207,7 @@ list_answer rest_api::list(const resource_type& type, std::string name_space, co
     const auto asked = parameter(query, "resourceVersion");
     const auto match = parameter(query, "resourceVersionMatch");
     const auto token_text = parameter(query, "continue");
-    check_numbers(query);
-    std::size_t limit = static_cast<std::size_t>(std::max<std::int64_t>(number_of(query, "limit"), 0)); // 0: any
+    std::size_t limit = static_cast<std::size_t>(std::max<std::int64_t>(query_numbers(query).limit, 0)); // 0: any
     check_list_options(query);
     const selection chosen(type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"),
                            options_.sharding_ ? parameter(query, "shardSelector") : std::string_view());
@@ -275,7 +272,7 @@ list_answer rest_api::list(const resource_type& type, std::string name_space, co
 
 watch_plan rest_api::watch(type_ptr type, std::string name_space, const parameters& query, answer_form form) const {
     if (form == answer_form::partial_list) throw form_does_not_fit("PartialObjectMetadataList", "no list");
-    check_numbers(query);
+    const query_numbers numbers(query);
     const auto asked = parameter(query, "resourceVersion");
     const auto match = parameter(query, "resourceVersionMatch");
     const bool has_send_initial = has_parameter(query, "sendInitialEvents");
@@ -297,8 +294,8 @@ watch_plan rest_api::watch(type_ptr type, std::string name_space, const paramete
     watch_plan plan(std::move(chosen));
     plan.partial = form == answer_form::partial;
     plan.bookmarks = truth(query, "allowWatchBookmarks");
-    const auto seconds = number_of(query, "timeoutSeconds");
-    if (seconds > 0) plan.time_out = std::chrono::seconds(std::min<std::int64_t>(seconds, 7 * 24 * 3600));
+    if (numbers.timeout_seconds > 0)
+        plan.time_out = std::chrono::seconds(std::min<std::int64_t>(numbers.timeout_seconds, 7 * 24 * 3600));
     const std::uint64_t from = asked.empty() ? 0 : version_of(asked);
     const table& rows = *type->rows;
     plan.position = rows.end();
