@@ -17,6 +17,12 @@ backoff_options in_between(std::chrono::seconds initial, const backoff_options& 
     return backoff_options().initial(initial).cap(reflector::longest_unproven).jitter(std::min(rest.jitter_, 1.0));
 }
 
+/// Which objects are requested, and how much of each: the same in all requests.
+template <class Query>
+Query& select(Query& q, const reflector_options& o) {
+    return q.labels(o.labels_).fields(o.fields_).shard(o.shard_).metadata_only(o.metadata_only_);
+}
+
 /// A watch from version 0 reports what exists now but not what was deleted since the list, so 0 counts as no version.
 resource_version meant(const resource_version& v) {
     return v.view() == "0" ? resource_version() : v;
@@ -74,20 +80,13 @@ reflector::action reflector::next(time_point now) {
         // A consistent read of one item: what counts is the version of the list.
         a.what = step::list;
         a.check = true;
-        a.list.labels(options_.labels_)
-            .fields(options_.fields_)
-            .shard(options_.shard_)
-            .limit(1)
-            .metadata_only(options_.metadata_only_);
+        select(a.list, options_).limit(1);
         request_.consistent = request_.first_page = true;
         return a;
     }
     if (goal_ == goal::fetch && !by_watch_list()) {
         a.what = step::list;
-        a.list.labels(options_.labels_)
-            .fields(options_.fields_)
-            .shard(options_.shard_)
-            .metadata_only(options_.metadata_only_);
+        select(a.list, options_);
         if (paging_) {
             a.list.limit(page_size()).continue_token(continue_); // X18: without a version
             request_.continue_token = continue_;
@@ -115,8 +114,7 @@ reflector::action reflector::next(time_point now) {
         std::uniform_int_distribution<std::int64_t> shorter(doubt.count(), 2 * doubt.count());
         request_.timeout = std::min(request_.timeout, std::chrono::seconds(shorter(random_)));
     }
-    a.watch.labels(options_.labels_).fields(options_.fields_).shard(options_.shard_).timeout(request_.timeout);
-    a.watch.metadata_only(options_.metadata_only_);
+    select(a.watch, options_).timeout(request_.timeout);
     if (goal_ == goal::fetch) {
         const std::string version = fetch_version();
         a.fresh = request_.collecting = true;
