@@ -172,7 +172,7 @@ void reflector::learn_rhythm(time_point now) {
 
 void reflector::advance(const resource_version& v) {
     // An event carries the version of its object. If lists have no version, no watch can resume at that one.
-    if (v.empty() || unversioned_) return;
+    if (v.empty() || unversioned()) return;
     if ((v <=> last_) <= 0) return;
     last_ = v;
     stuck_ = 0;
@@ -191,7 +191,7 @@ reflector::verdict reflector::event_seen(time_point now, watch_event_type type, 
     if (!request_.collecting) {
         sign(now);
         advance(version);
-        if (!unversioned_) succeeded(); // else it begins with what exists, and perhaps nothing follows
+        if (!unversioned()) succeeded(); // else it begins with what exists, and perhaps nothing follows
         return verdict::apply;
     }
     if (type != watch_event_type::added) {
@@ -298,7 +298,7 @@ bool reflector::tick(time_point now) {
 
 void reflector::succeeded() noexcept {
     attempts_ = 0;
-    failing_ = parked_ = polled_ = false;
+    parked_ = polled_ = false;
 }
 
 void reflector::delay(time_point now, const failure& f) {
@@ -324,7 +324,6 @@ void reflector::delay(time_point now, const failure& f) {
 
 void reflector::failed(time_point now, const failure& f, bool parked) {
     ++attempts_;
-    failing_ = true;
     parked_ = parked;
     delay(now, f);
 }
@@ -355,7 +354,6 @@ void reflector::contradicted(time_point now) {
 void reflector::complete(time_point now, const resource_version& v) {
     if (below(v)) ++epoch_; // a consistent read: the server really is older than what it reported before
     last_ = v;
-    unversioned_ = v.empty();
     again_.reset();
     goal_ = goal::follow;
     paging_ = in_one_piece_ = consistent_ = list_this_time_ = silent_ = false;
@@ -433,7 +431,7 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
 }
 
 informer_phase reflector::phase() const noexcept {
-    if (failing_) return parked_ ? informer_phase::parked : informer_phase::backing_off;
+    if (attempts_ != 0) return parked_ ? informer_phase::parked : informer_phase::backing_off;
     return goal_ == goal::fetch ? informer_phase::listing : informer_phase::watching;
 }
 

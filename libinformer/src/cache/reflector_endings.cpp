@@ -221,7 +221,7 @@ void reflector::follow_ended(time_point now, const failure& f) {
     }
     const kind k = kind_of(f);
     unwatchable_ = k == kind::unwatchable;
-    if (unversioned_ || unwatchable_) {
+    if (unversioned() || unwatchable_) {
         follow_by_fetching(now, f);
         return;
     }

@@ -125,7 +125,7 @@ public:
     std::uint64_t attempts() const noexcept { return attempts_; }      ///< failed in a row
     std::optional<time_point> waits() const noexcept { return wait_; } ///< nothing is requested until then
     /// The state is fetched again routinely: lists have no version, or there is no watch.
-    bool relists() const noexcept { return unversioned_ || polled_; }
+    bool relists() const noexcept { return unversioned() || polled_; }
     /// What was learnt about the server; to be remembered with the source.
     watch_list_support support() const noexcept { return support_; }
     /// The current watch still collects the initial state.
@@ -208,6 +208,8 @@ private:
     void sign(time_point now, bool confirmed = true) noexcept;
     std::optional<clock::duration> quiet_patience() const;
     void learn_rhythm(time_point now);
+    /// The state that was fetched last has no version. (Before the first one it does not matter.)
+    bool unversioned() const noexcept { return last_.empty(); }
     void advance(const resource_version& v);
     bool below(const resource_version& v) const;
     void fetch_again(bool consistent);
@@ -266,8 +268,7 @@ private:
     unsigned watch_refusals_ = 0; // watches in a row that were forbidden, or refused though a list worked
     unsigned stuck_ = 0;          // watches in a row that the server ended with an error at the same version
     std::uint64_t epoch_ = 1, attempts_ = 0;
-    bool failing_ = false, parked_ = false;
-    bool unversioned_ = false; // the state that was fetched last has no version
+    bool parked_ = false;      // while attempts fail
     bool unwatchable_ = false; // the last watch was refused as such (405)
     bool late_header_ = false; // a watch got no header in time: a proxy may hold it back until more comes
     bool polled_ = false;      // watches fail, and only lists work: a list that works does not end this
