@@ -27,7 +27,7 @@ shared_informer::impl::subscriber shared_informer::impl::add_subscriber(subscrip
     const bool resyncs = o.resync_ > std::chrono::seconds::zero();
     let_go_newcomers();
     auto one = std::make_shared<subscription::state>(std::move(o), store->index.seed());
-    if (stopping || ended) {
+    if (stopping) {
         one->end(why_ended());
         return one;
     }
@@ -235,7 +235,7 @@ shared_informer::handler_handle shared_informer::add_event_handler(filter_functi
     options.sync_marks();
     auto h = std::make_shared<handler_handle::state>();
     h->from = impl_->add_subscriber(narrowed(std::move(options)));
-    if (!impl_->stopping && !impl_->ended) { // else it is never called, and must not keep alive what it owns
+    if (!impl_->stopping) { // else it is never called, and must not keep alive what it owns
         h->of = std::move(of);
         h->on_add = std::move(on_add);
         h->on_update = std::move(on_update);

@@ -30,7 +30,8 @@ public:
 
     void begin(const reflector::action& a, const std::shared_ptr<request>& r) {
         request_ = r;
-        ended_ = in_change_ = false;
+        ended_ = false;
+        change_.reset();
         check_ = a.check;
         if (a.fresh) {
             indexer& index = owner_.store->index;
@@ -134,7 +135,7 @@ public:
 
     void bookmark(informer::resource_version version, bool initial_events_end) override {
         owner_.reading.begin();
-        if (ended_ || in_change_) return; // no version stands for half of a change
+        if (ended_ || change_) return; // no version stands for half of a change
         switch (owner_.machine.bookmark_seen(owner_.now(), version, initial_events_end)) {
         case reflector::verdict::complete:
             owner_.replace_by(take());
@@ -189,15 +190,11 @@ public:
         }
     }
 
-    void begin_change() override {
-        in_change_ = true;
-        parts_ = 0;
-        change_version_ = informer::resource_version();
-    }
+    void begin_change() override { change_.emplace(); }
     void end_change() override {
-        in_change_ = false;
-        if (ended_ || parts_ == 0) return;
-        owner_.machine.change_ended(change_version_);
+        const auto whole = std::exchange(change_, std::nullopt);
+        if (ended_ || !whole || whole->parts == 0) return;
+        owner_.machine.change_ended(whole->version);
         owner_.live->queue.push(delta(delta::kind::whole));
     }
 
@@ -230,13 +227,13 @@ private:
     /// The version that the reflector may resume from after an event: none within a change.
     const informer::resource_version& known_by(const informer::resource_version& version) const {
         static const informer::resource_version none;
-        return in_change_ ? none : version;
+        return change_ ? none : version;
     }
 
     void push(delta d) {
-        if (in_change_) {
-            d.part = ++parts_;
-            if (!d.version.empty()) change_version_ = d.version;
+        if (change_) {
+            d.part = ++change_->parts;
+            if (!d.version.empty()) change_->version = d.version;
         }
         owner_.live->queue.push(std::move(d));
     }
@@ -290,9 +287,11 @@ private:
     std::shared_ptr<detail::replacement> collected_;
     std::size_t objects_ = 0;
     bool ended_ = false, check_ = false, told_foreign_ = false;
-    bool in_change_ = false;
-    std::size_t parts_ = 0;                     ///< of the change under way, pushed so far
-    informer::resource_version change_version_; ///< of its last part
+    struct change {
+        std::size_t parts = 0;              ///< pushed so far
+        informer::resource_version version; ///< of the last one
+    };
+    std::optional<change> change_; ///< the one under way
 };
 
 namespace {
