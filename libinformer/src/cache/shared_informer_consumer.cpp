@@ -68,28 +68,15 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
             if (i % 32 == 0) co_await breathe(s);
             if (!alone && i < batch.size()) continue;
             // Everything before a replacement must be seen before it.
-            std::optional<detail::past_state> old;
-            if (events.size() > batch_size) old.emplace(s->store->index.snapshot());
-            s->store->index.publish();
-            s->news();
-            const std::size_t to = s->listeners(); // also without events: it removes closed subscribers
-            if (!events.empty()) {
-                co_await deliver(s, std::exchange(events, detail::event_shares()), to);
-                if (s->stopping) co_return;
-            }
-            if (old) co_await free_slowly(s, *old);
+            co_await show(s, std::exchange(events, detail::event_shares()));
+            if (s->stopping) co_return;
             if (d.what == delta::kind::replace) {
                 co_await replace(s, std::move(d.all));
                 if (--s->live->replacing == 0) s->live->replaced.notify();
             }
             if (d.what == delta::kind::resync) {
-                // Only one of those that are due: meanwhile others become due, and a slow one again, but the stream
-                // must get its turn.
-                if (!s->resync_due.empty()) {
-                    subscriber of = s->resync_due.front().lock();
-                    s->resync_due.pop_front();
-                    if (of && !of->closed()) co_await repeat(s, std::move(of));
-                }
+                subscriber of = s->take_resync_due();
+                if (of) co_await repeat(s, std::move(of));
                 s->handlers_owed = true; // even if none was due: handlers that were removed are released
             }
             if (s->stopping) co_return;
@@ -106,6 +93,25 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
         // batch, would hold the executor until the queue is empty.
         if (s->live->queue.size() != 0 && !s->stopping) co_await asio::post(s->rt.executor(), asio::use_awaitable);
     }
+}
+
+/// Publishes what was applied, and delivers its events.
+asio::awaitable<void> shared_informer::impl::show(self s, detail::event_shares events) {
+    std::optional<detail::past_state> old;
+    if (events.size() > batch_size) old.emplace(s->store->index.snapshot());
+    s->store->index.publish();
+    s->news();
+    const std::size_t to = s->listeners(); // also without events: it removes closed subscribers
+    if (!events.empty()) co_await deliver(s, std::move(events), to);
+    if (old && !s->stopping) co_await free_slowly(s, *old);
+}
+
+/// Only one of those that are due: meanwhile others become due, and a slow one again, but the stream must get its turn.
+shared_informer::impl::subscriber shared_informer::impl::take_resync_due() {
+    if (resync_due.empty()) return nullptr;
+    subscriber of = resync_due.front().lock();
+    resync_due.pop_front();
+    return of && !of->closed() ? of : nullptr;
 }
 
 /// Applies the parts of a change, which are published together.

@@ -218,6 +218,11 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> perform(self s, std::shared_ptr<list_watch> from, reflector::action a,
                                          std::shared_ptr<request> r);
     static asio::awaitable<void> guard(self s, std::shared_ptr<request> r);
+    void count_request(const reflector::action& a);
+    static asio::awaitable<bool> until_done(self s, reflector::action a, std::shared_ptr<request> r);
+    failure list_ended(failure why, const list_result& result);
+    failure watch_ended(const failure& why, bool broken);
+    void tell_source(watch_list_support known_before);
     static asio::awaitable<bool> carry_out(self s, reflector::action a);
     bool collecting() const noexcept; ///< a new state is being collected
     void replace_by(std::shared_ptr<detail::replacement> all);
@@ -228,6 +233,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     // ---- shared_informer_consumer.cpp ------------------------------------------------------------------------------
     static asio::awaitable<void> consume(self s);
     static asio::awaitable<void> apply_all(self s, std::deque<delta>& parts, detail::event_shares& events);
+    static asio::awaitable<void> show(self s, detail::event_shares events);
+    subscriber take_resync_due();
     static asio::awaitable<void> breathe(self s);
     void count_deltas(const std::vector<delta>& batch);
     void apply(const delta& d, detail::event_shares& events);

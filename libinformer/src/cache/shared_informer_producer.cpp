@@ -456,26 +456,25 @@ asio::awaitable<void> shared_informer::impl::guard(self s, std::shared_ptr<reque
     }
 }
 
-/// One request from its beginning to its end; false when the informer is to stop.
-asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action a) {
-    const auto executor = s->rt.executor();
-    const auto r = std::make_shared<request>(executor);
-    s->into->begin(a, r);
+void shared_informer::impl::count_request(const reflector::action& a) {
+    const bool list = a.what == reflector::step::list;
     {
-        const std::lock_guard lock(s->mutex);
-        if (a.what == reflector::step::list) {
-            if (a.fresh || a.check) ++s->figures.lists;
+        const std::lock_guard lock(mutex);
+        if (list) {
+            if (a.fresh || a.check) ++figures.lists;
         } else if (a.watch.send_initial_events_) {
-            ++s->figures.watch_lists;
+            ++figures.watch_lists;
         } else {
-            ++s->figures.watches;
+            ++figures.watches;
         }
     }
-    const bool list = a.what == reflector::step::list;
-    s->count(list ? "informer_list_requests_total" : "informer_watch_requests_total", 1);
+    count(list ? "informer_list_requests_total" : "informer_watch_requests_total", 1);
+}
 
+/// Until the request has returned or its time is up. False when the informer is to stop.
+asio::awaitable<bool> shared_informer::impl::until_done(self s, reflector::action a, std::shared_ptr<request> r) {
     // In a group of its own, so that it can be ended without ending the producer.
-    task_group group(executor);
+    task_group group(s->rt.executor());
     std::exception_ptr broke; // no memory to begin, or the clock threw
     group.on_error([r, &broke](std::exception_ptr e) {
         broke = std::move(e);
@@ -493,46 +492,62 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
         r->why = s->out_of_memory();
         r->returned = r->broken = true;
     }
-    if (!told || s->stopping) {
+    // Nobody cancelled the request: as a cancellation, it would be repeated at once and without a pause.
+    if (returned && r->why == condition::cancelled) r->why = failure(errc::connection_lost, r->why.what());
+    if (!returned && !r->why) r->why = failure(errc::cancelled, s->name); // ended by the guard
+    co_return told && !s->stopping;
+}
+
+/// Tells the reflector how a list went, and takes or drops what came. Returns what is to be reported.
+failure shared_informer::impl::list_ended(failure why, const list_result& result) {
+    if (!why && !result.continue_token.empty() && into->leads_nowhere())
+        why = failure(errc::bad_response, "list " + name + ": page after page, and nothing new in them");
+    if (!why) {
+        const auto verdict = machine.page_done(now(), result, why);
+        if (verdict == reflector::page_verdict::complete) replace_by(into->take());
+    } else if (machine.list_failed(now(), why)) {
+        into->forget_page();
+    } else {
+        into->forget_all();
+    }
+    return why;
+}
+
+/// `broken`: what was seen last may not have arrived.
+failure shared_informer::impl::watch_ended(const failure& why, bool broken) {
+    failure told = machine.watch_done(now(), why);
+    if (broken) machine.lost_track();
+    into->forget_all();
+    return told;
+}
+
+/// If this reflector does not know, another informer may have learnt it. That the server has no watch-list is reported
+/// when that is found, and believed for a time.
+void shared_informer::impl::tell_source(watch_list_support known_before) {
+    const auto known = machine.support();
+    if (known == live->from->watch_list()) return;
+    if (known == watch_list_support::yes || (known == watch_list_support::no && known != known_before))
+        live->from->learnt(known);
+}
+
+/// One request from its beginning to its end; false when the informer is to stop.
+asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action a) {
+    const auto r = std::make_shared<request>(s->rt.executor());
+    const bool list = a.what == reflector::step::list;
+    s->into->begin(a, r);
+    s->count_request(a);
+    const bool go_on = co_await until_done(s, std::move(a), r);
+    if (!go_on) {
         s->into->forget_all();
         s->into->end();
         co_return false;
     }
-
-    failure why = r->why;
     const auto known_before = s->machine.support();
-    // Nobody cancelled the request: as a cancellation, it would be repeated at once and without a pause.
-    if (returned && why == condition::cancelled) why = failure(errc::connection_lost, why.what());
-    if (!returned && !why) why = failure(errc::cancelled, s->name); // ended by the guard
     const std::string phase(s->machine.request_phase());
-    if (list) {
-        if (returned && !why && !r->result.continue_token.empty() && s->into->leads_nowhere())
-            why = failure(errc::bad_response, "list " + s->name + ": page after page, and nothing new in them");
-        bool failed = !returned || why;
-        if (!failed) {
-            const auto verdict = s->machine.page_done(s->now(), r->result, why);
-            failed = verdict == reflector::page_verdict::failed;
-            if (verdict == reflector::page_verdict::complete) s->replace_by(s->into->take());
-        } else if (s->machine.list_failed(s->now(), why)) {
-            s->into->forget_page();
-        } else {
-            s->into->forget_all();
-        }
-        if (failed) s->report(phase, why);
-    } else {
-        why = s->machine.watch_done(s->now(), why);
-        if (r->broken) s->machine.lost_track();
-        s->into->forget_all();
-        if (why) s->report(phase, why);
-    }
+    const failure why = list ? s->list_ended(r->why, r->result) : s->watch_ended(r->why, r->broken);
+    if (why) s->report(phase, why);
     s->into->end();
-    list_watch& source = *s->live->from;
-    // If this reflector does not know, another informer may have learnt it. That the server has no watch-list is
-    // reported when that is found, and believed for a time.
-    const auto known = s->machine.support();
-    if (known != source.watch_list() &&
-        (known == watch_list_support::yes || (known == watch_list_support::no && known != known_before)))
-        source.learnt(known);
+    s->tell_source(known_before);
     s->note_phase();
     co_return true;
 }
