@@ -211,7 +211,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void begin_metrics();
     void end_metrics() const;
 
-    // ---- shared_informer_producer.cpp ------------------------------------------------------------------------------
+    // ---- shared_informer_producer.cpp, shared_informer_sink.hpp -----------------------------------------------------
     class sink;
     struct request;
     static asio::awaitable<void> produce(self s);
