@@ -202,23 +202,39 @@ void reflector::follow_by_fetching(time_point now, const failure& f) {
     }
 }
 
-void reflector::follow_ended(time_point now, const failure& f) {
-    const auto& r = request_;
-    const auto lived = now - r.started;
-    if (r.why == cut::went_back) {
+/// True for a watch that was ended because of what it, or the state before it, had shown.
+bool reflector::ended_by_what_it_showed(time_point now, const failure& f) {
+    switch (request_.why) {
+    case cut::went_back:
         goal_ = goal::check;
         failed(now, f, false);
-        return;
-    }
-    if (r.why == cut::unproven || r.why == cut::contradicted) {
-        fetch_again(false);
-        return;
-    }
-    if (r.why == cut::deletion_lost) {
+        return true;
+    case cut::unproven:
+    case cut::contradicted: fetch_again(false); return true;
+    case cut::deletion_lost:
         fetch_again(true); // the deletion's version may be unreadable as well
         failed(now, f, false);
-        return;
+        return true;
+    case cut::none:
+    case cut::silent:
+    case cut::plain_events:
+    case cut::stalled:
+    case cut::quiet:
+    case cut::overdue: break;
     }
+    return false;
+}
+
+/// A whole time-out without a sign, perhaps over several watches: the resource is quiet, or the server is behind the
+/// version that the watch began at. Once the server has passed that version, the two look the same.
+bool reflector::told_nothing(time_point now) const {
+    const auto patience = away_ ? std::min(doubt, options_.watch_timeout_) : options_.watch_timeout_;
+    return request_.opened && request_.seen == 0 && now - last_sign_ >= patience;
+}
+
+void reflector::follow_ended(time_point now, const failure& f) {
+    if (ended_by_what_it_showed(now, f)) return;
+    const auto& r = request_;
     const kind k = kind_of(f);
     unwatchable_ = k == kind::unwatchable;
     if (unversioned() || unwatchable_) {
@@ -233,15 +249,11 @@ void reflector::follow_ended(time_point now, const failure& f) {
         failed(now, f, false);
         return;
     }
-    // A whole time-out without a sign, perhaps over several watches: the resource is quiet, or the server is behind the
-    // version that the watch began at. Once the server has passed that version, the two look the same.
-    const auto patience = away_ ? std::min(doubt, options_.watch_timeout_) : options_.watch_timeout_;
-    const bool told_nothing = r.opened && r.seen == 0 && now - last_sign_ >= patience;
-    if (told_nothing && (k == kind::none || k == kind::transport)) {
+    if ((k == kind::none || k == kind::transport) && told_nothing(now)) {
         goal_ = goal::check;
         return;
     }
-    const bool productive = r.delivered || r.synced || lived >= very_short;
+    const bool productive = r.delivered || r.synced || now - r.started >= very_short;
     switch (k) {
     case kind::none: // R12, R13; repeated events are no progress
         if (productive)
@@ -281,18 +293,18 @@ void reflector::follow_ended(time_point now, const failure& f) {
         fetch_again(!polled_);
         failed(now, f, false);
         return;
-    case kind::other: {
-        failed(now, f, false);
-        const bool corrupt = f.status() && f.status()->reason == "StorageReadError";
-        if (r.opened || code_of(f) == 500) ++stuck_;
-        // The same error at the same version: it will not go away by asking again.
-        if (corrupt || stuck_ >= (r.opened ? 2U : 5U)) {
-            stuck_ = 0;
-            fetch_again(false);
-        }
-        return;
+    case kind::other: failed_at_version(now, f); return;
     }
-    }
+}
+
+/// The same error at the same version does not go away by asking again.
+void reflector::failed_at_version(time_point now, const failure& f) {
+    failed(now, f, false);
+    const bool corrupt = f.status() && f.status()->reason == "StorageReadError";
+    if (request_.opened || code_of(f) == 500) ++stuck_;
+    if (!corrupt && stuck_ < (request_.opened ? 2U : 5U)) return;
+    stuck_ = 0;
+    fetch_again(false);
 }
 
 /// For watches that are refused although each list between two of them works: after a few, only lists are left.

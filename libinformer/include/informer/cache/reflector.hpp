@@ -221,6 +221,9 @@ private:
     void stalled(time_point now, const failure& f);
     void initial_ended(time_point now, const failure& f);
     void follow_by_fetching(time_point now, const failure& f);
+    bool ended_by_what_it_showed(time_point now, const failure& f);
+    bool told_nothing(time_point now) const;
+    void failed_at_version(time_point now, const failure& f);
     void follow_ended(time_point now, const failure& f);
     void refused_behind_a_list();
     failure our_words(const failure& f) const;
