@@ -25,11 +25,18 @@ constexpr std::uint64_t growth = 4; // at most, from one page to the next
 struct listing final : reading {
     using reading::reading;
     asio::awaitable<void> take_found(std::shared_ptr<reading> self, failure& f) override;
+    bool begin(const list_options& o);
+    failure check_page(bool first);
+    void adapt_page(std::uint64_t limit);
+
     list_result result;
     std::shared_ptr<source> of;
+    bool goes_on = false;       ///< a list that has begun before, at its continue token
+    std::int64_t asked = 0;     ///< the revision to reach at least
+    std::int64_t pinned = 0;    ///< the revision of all pages; 0: the first page tells
+    std::string last_key;       ///< of the pages so far
     std::optional<message> end; ///< the message that ends the page
-    std::string last_key;
-    std::uint64_t entries = 0;
+    std::uint64_t entries = 0;  ///< of the page
 };
 
 /// "revision:key", where the page before ended.
@@ -46,6 +53,40 @@ bool read_token(std::string_view token, std::int64_t& revision, std::string& las
         return false;
     revision = *n;
     return true;
+}
+
+/// False: the options hold no revision, or no continue token, of etcd's.
+bool listing::begin(const list_options& o) {
+    goes_on = !o.continue_.empty();
+    const auto revision = revision_of(o.resource_version_);
+    if (!revision) return false;
+    asked = *revision;
+    if (goes_on) return read_token(o.continue_, pinned, last_key);
+    if (o.resource_version_match_ == "Exact") pinned = asked;
+    return true;
+}
+
+/// The failure if the page is not of the state that the list is of.
+failure listing::check_page(bool first) {
+    if (pinned == 0) {
+        pinned = end->revision;
+        if (pinned < asked) return not_there_yet(asked, pinned, doing);
+    }
+    if (first && !goes_on) {
+        of->listed_at = pinned;
+        of->listed_by = end->cluster;
+    } else if (pinned == of->listed_at && end->cluster != of->listed_by) {
+        return another_cluster(end->cluster, of->listed_by, doing);
+    }
+    return {};
+}
+
+/// The size of the next page, by that of this one. It grows slowly: the values that follow may be much larger.
+void listing::adapt_page(std::uint64_t limit) {
+    if (entries == 0) return;
+    const std::uint64_t each = std::exchange(bytes, 0) / entries + 1;
+    const std::uint64_t most = growth * std::min(limit, largest_page / growth);
+    of->next_page = std::clamp(page_bytes / each, smallest_page, std::max(most, smallest_page));
 }
 
 std::string range_request(const std::string& key, const std::string& end, std::uint64_t limit, std::int64_t revision,
@@ -152,24 +193,18 @@ asio::awaitable<list_result> list_into(std::shared_ptr<source> s, list_options o
     const auto r =
         std::make_shared<listing>(s->members, s->rules, sink, doing, std::move(chosen), message_reader::kind::range);
     r->of = s;
-    const bool exact = options.resource_version_match_ == "Exact" && options.continue_.empty();
-    const auto asked = revision_of(options.resource_version_);
-    std::int64_t pinned = exact && asked ? *asked : 0;
-    std::string last_key;
-    const bool goes_on = !options.continue_.empty();
-    if (!asked || (goes_on && !read_token(options.continue_, pinned, last_key))) {
+    if (!r->begin(options)) {
         f = failure(errc::bad_request, doing + ": no revision, or no continue token, of etcd's");
         co_return list_result();
     }
-    if (!goes_on) s->list_begins();
-    const bool any = !goes_on && options.resource_version_ == "0";
+    if (!r->goes_on) s->list_begins();
+    const bool any = !r->goes_on && options.resource_version_ == "0";
     std::uint64_t limit = options.limit_ != 0 ? options.limit_ : first_page;
-    r->last_key = last_key;
     const std::string prefix = asked_prefix(s->rules), end = range_end(prefix);
     for (bool first = true;;) {
-        if (!last_key.empty() && s->next_page != 0) limit = s->next_page;
-        const std::string from = last_key.empty() ? range_begin(prefix) : last_key + '\0';
-        call c("/v3/kv/range", range_request(from, end, limit, pinned, any && first), doing);
+        if (!r->last_key.empty() && s->next_page != 0) limit = s->next_page;
+        const std::string from = r->last_key.empty() ? range_begin(prefix) : r->last_key + '\0';
+        call c("/v3/kv/range", range_request(from, end, limit, r->pinned, any && first), doing);
         c.time = list_times(s->members->options().time_);
         c.needs_leader = !(any && first);
         gateway::opened o = co_await gateway::open(s->members, std::move(c), f);
@@ -182,35 +217,19 @@ asio::awaitable<list_result> list_into(std::shared_ptr<source> s, list_options o
         co_await read_page(r, std::move(o.answer), f);
         if (f && is_members_fault(f)) s->members->fails(o.member);
         if (f || r->enough) break;
-        const message& page = *r->end;
-        if (pinned == 0) {
-            pinned = page.revision;
-            if (pinned < *asked) f = not_there_yet(*asked, pinned, doing);
-        }
-        if (!first || goes_on) {
-            if (pinned == s->listed_at && page.cluster != s->listed_by)
-                f = another_cluster(page.cluster, s->listed_by, doing);
-        } else if (!f) {
-            s->listed_at = pinned;
-            s->listed_by = page.cluster;
-        }
+        f = r->check_page(first);
         if (f) break;
-        if (r->entries != 0) { // grow slowly: the values that follow may be much larger
-            const std::uint64_t each = std::exchange(r->bytes, 0) / r->entries + 1;
-            const std::uint64_t most = growth * std::min(limit, largest_page / growth);
-            s->next_page = std::clamp(page_bytes / each, smallest_page, std::max(most, smallest_page));
-        }
+        r->adapt_page(limit);
         first = false;
-        last_key = r->last_key;
-        r->result.resource_version = resource_version(std::to_string(pinned));
-        if (!page.more) {
+        r->result.resource_version = resource_version(std::to_string(r->pinned));
+        if (!r->end->more) {
             s->list_ends();
             break;
         }
         if (options.limit_ != 0) {
-            r->result.continue_token = token_of(pinned, last_key);
-            if (page.count > static_cast<std::int64_t>(r->entries))
-                r->result.remaining = static_cast<std::uint64_t>(page.count) - r->entries;
+            r->result.continue_token = token_of(r->pinned, r->last_key);
+            if (r->end->count > static_cast<std::int64_t>(r->entries))
+                r->result.remaining = static_cast<std::uint64_t>(r->end->count) - r->entries;
             break;
         }
     }
