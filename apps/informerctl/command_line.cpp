@@ -237,21 +237,7 @@ std::string judge(command_line& c) {
     return {};
 }
 
-} // namespace
-
-int parse_command_line(int argc, char** argv, command_line& into) {
-    CLI::App app(
-        "Lists, watches and caches any resource of a Kubernetes API server, or the keys of an etcd.\n"
-        "Resources go by plural, singular, kind or short name: pods, po, deploy.apps, foos.samplecontroller.k8s.io\n"
-        "Keys go by their prefix: informerctl watch --endpoints https://10.0.0.1:2379 --cacert ca.pem /services/",
-        "informerctl");
-    app.set_version_flag("--version", std::string("informerctl " INFORMER_VERSION_STRING));
-    app.require_subcommand(1);
-    app.fallthrough(false);
-    add_connection(app, into);
-    etcd_words words;
-    add_etcd(app, into.etcd, words);
-
+void add_commands(CLI::App& app, command_line& into, etcd_words& words, std::vector<std::string>& indexes) {
     auto* get = add_command(app, "get", "Print objects", into, command::get);
     get->add_option("RESOURCE", into.resource, "Resource, or RESOURCE/NAME, or the prefix of keys")->required();
     get->add_option("NAME", into.names, "Names");
@@ -267,7 +253,6 @@ int parse_command_line(int argc, char** argv, command_line& into) {
     watch->add_flag("!--no-watch-list", into.watch_list, "List and watch instead of watch-list");
     add_scope(*watch, into);
 
-    std::vector<std::string> indexes;
     auto* sync = add_command(app, "sync", "Fill a cache and print what it cost", into, command::sync);
     sync->add_option("RESOURCE", into.resource, "Resource, or the prefix of keys")->required();
     sync->add_option("--index", indexes, "Index NAME=POINTER, as node=/spec/nodeName (repeatable)")
@@ -282,6 +267,45 @@ int parse_command_line(int argc, char** argv, command_line& into) {
     auto* resources = add_command(app, "resources", "Print what the server serves", into, command::resources);
     resources->add_option("-o,--output", into.output, "name | wide | json");
     resources->add_flag("--no-headers", into.no_headers, "No header line");
+}
+
+/// Reads each NAME=POINTER. Returns "", or what is wrong.
+std::string read_indexes(const std::vector<std::string>& texts, command_line& into) {
+    for (const auto& i : texts) {
+        const auto eq = i.find('=');
+        if (eq == std::string::npos || eq == 0 || i.size() < eq + 2 || i[eq + 1] != '/')
+            return "--index " + i + ": expected NAME=/JSON/POINTER";
+        into.indexes.emplace_back(i.substr(0, eq), i.substr(eq + 1));
+    }
+    return {};
+}
+
+/// Takes RESOURCE/NAME apart. Returns "", or what is wrong.
+std::string split_resource(command_line& c) {
+    const auto slash = c.resource.find('/');
+    if (slash == std::string::npos) return {};
+    c.names.insert(c.names.begin(), c.resource.substr(slash + 1));
+    c.resource.resize(slash);
+    if (!c.resource.empty() && !c.names.front().empty()) return {};
+    return "expected RESOURCE/NAME; prefixes of keys in etcd go with --etcd";
+}
+
+} // namespace
+
+int parse_command_line(int argc, char** argv, command_line& into) {
+    CLI::App app(
+        "Lists, watches and caches any resource of a Kubernetes API server, or the keys of an etcd.\n"
+        "Resources go by plural, singular, kind or short name: pods, po, deploy.apps, foos.samplecontroller.k8s.io\n"
+        "Keys go by their prefix: informerctl watch --endpoints https://10.0.0.1:2379 --cacert ca.pem /services/",
+        "informerctl");
+    app.set_version_flag("--version", std::string("informerctl " INFORMER_VERSION_STRING));
+    app.require_subcommand(1);
+    app.fallthrough(false);
+    add_connection(app, into);
+    etcd_words words;
+    add_etcd(app, into.etcd, words);
+    std::vector<std::string> indexes;
+    add_commands(app, into, words, indexes);
 
     std::string why_not;
     auto words_said = words_of(argc, argv, why_not);
@@ -297,24 +321,13 @@ int parse_command_line(int argc, char** argv, command_line& into) {
             if (c == '\n') c = ' ';
         return usage(why);
     }
-    for (const auto& i : indexes) {
-        const auto eq = i.find('=');
-        if (eq == std::string::npos || eq == 0 || i.size() < eq + 2 || i[eq + 1] != '/')
-            return usage("--index " + i + ": expected NAME=/JSON/POINTER");
-        into.indexes.emplace_back(i.substr(0, eq), i.substr(eq + 1));
-    }
+    if (const auto why = read_indexes(indexes, into); !why.empty()) return usage(why);
     into.etcd.asked = into.etcd.asked || !into.etcd.endpoints.empty();
     for (const CLI::App* given :
          {static_cast<const CLI::App*>(&app), static_cast<const CLI::App*>(app.get_subcommands().front())})
         if (const auto why = out_of_place(*given, into.etcd.asked); !why.empty()) return usage(why);
-    if (into.etcd.asked) {
-        if (const auto why = complete(into, words); !why.empty()) return usage(why);
-    } else if (const auto slash = into.resource.find('/'); slash != std::string::npos) {
-        into.names.insert(into.names.begin(), into.resource.substr(slash + 1));
-        into.resource.resize(slash);
-        if (into.resource.empty() || into.names.front().empty())
-            return usage("expected RESOURCE/NAME; prefixes of keys in etcd go with --etcd");
-    }
+    if (const auto why = into.etcd.asked ? complete(into, words) : split_resource(into); !why.empty())
+        return usage(why);
     if (const auto why = judge(into); !why.empty()) return usage(why);
     return -1;
 }
