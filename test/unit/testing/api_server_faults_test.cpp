@@ -1,3 +1,4 @@
+#include "config_maps.hpp"
 #include "server_fixture.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -8,8 +9,6 @@ using namespace server_tests;
 using namespace std::chrono_literals;
 
 namespace {
-
-const std::string maps = "/api/v1/namespaces/default/configmaps";
 
 std::string since(const server_fixture& s) {
     return maps + "?watch=true&resourceVersion=" + s.server.current_resource_version();

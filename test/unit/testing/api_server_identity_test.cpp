@@ -1,4 +1,5 @@
 // Which object a write refers to, in which version, and which members no client may write.
+#include "config_maps.hpp"
 #include "server_fixture.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -7,10 +8,7 @@ using namespace server_tests;
 
 namespace {
 
-const std::string maps = "/api/v1/namespaces/default/configmaps";
 const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
-const std::string merge = "application/merge-patch+json";
-const std::string operations = "application/json-patch+json";
 
 std::string with(const std::string& member) {
     return R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a",)" + member + "}}";

@@ -1,3 +1,4 @@
+#include "config_maps.hpp"
 #include "server_fixture.hpp"
 
 #include <informer/http/url.hpp>
@@ -13,8 +14,6 @@
 using namespace server_tests;
 
 namespace {
-
-const std::string maps = "/api/v1/namespaces/default/configmaps";
 
 std::vector<std::string> names_of(const json::value& list) {
     std::vector<std::string> out;

@@ -1,4 +1,5 @@
 // PartialObjectMetadata: objects with nothing but their metadata, if the Accept header asks for it.
+#include "config_maps.hpp"
 #include "server_fixture.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -7,7 +8,6 @@ using namespace server_tests;
 
 namespace {
 
-const std::string maps = "/api/v1/namespaces/default/configmaps";
 constexpr const char* partial = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 constexpr const char* partial_list = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 

@@ -1,3 +1,4 @@
+#include "config_maps.hpp"
 #include "server_fixture.hpp"
 
 #include <informer/http/url.hpp>
@@ -10,7 +11,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-const std::string maps = "/api/v1/namespaces/default/configmaps";
 const std::string streaming = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
 std::string since(const server_fixture& s, const std::string& more = {}) {
