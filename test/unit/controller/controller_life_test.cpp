@@ -1,5 +1,5 @@
-// Controllers that lose one of their coroutines, are run twice, or leave the cancellation setting of their caller as it
-// was.
+// Controllers that are stopped, lose one of their coroutines or their source, are run twice, or leave the cancellation
+// setting of their caller as it was.
 #include "controller_fixture.hpp"
 
 #include <informer/controller/event_recorder.hpp>
@@ -196,6 +196,65 @@ asio::awaitable<void> run_twice(asio::awaitable<void> (controller::*second)()) {
     CHECK(*b.error_of_run == "");
 }
 
+/// How `run()` is ended while a reconcile is under way.
+enum class ending { graceful, twice, cancelled, too_slow };
+
+asio::awaitable<void> stopping(ending how) {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1), foo("b", 2)});
+    door d(ex);
+    int begun = 0, finished = 0, cut = 0;
+    reconciler f = [&](reconcile_request) -> asio::awaitable<reconcile_result> {
+        ++begun;
+        co_await asio::this_coro::throw_if_cancelled(false);
+        const bool passed = co_await d.pass();
+        ++(passed ? finished : cut);
+        co_return reconcile_result::done();
+    };
+    controller c = b.of_foos().options(controller_options().shutdown_timeout(30s)).build(f);
+    b.start(c);
+    const std::function<bool()> working = [&] { return begun == 1; };
+    bool ok = co_await eventually(working);
+    CHECK(ok);
+    if (how == ending::cancelled) {
+        b.group.stop();
+    } else {
+        c.stop();
+        co_await settle(100);
+        CHECK_FALSE(*b.ended); // it waits for the running reconcile
+        if (how == ending::graceful) d.open();
+        if (how == ending::twice) c.stop();
+        if (how == ending::too_slow) b.clock->advance(30s);
+    }
+    const std::function<bool()> over = [&] { return *b.ended; };
+    ok = co_await eventually(over);
+    CHECK(ok);
+    CHECK(b.error_of_run->empty());
+    CHECK(begun == 1); // nothing was begun after the stop
+    CHECK(finished == (how == ending::graceful ? 1 : 0));
+    CHECK(cut == (how == ending::graceful ? 0 : 1));
+    CHECK(b.has_logged("reconciles still run after the shutdown time-out") == (how == ending::too_slow));
+    co_await b.end();
+}
+
+asio::awaitable<void> lost_source() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    controller c = b.of_foos().build(b.noting());
+    b.start(c);
+    const std::function<bool()> first = [&] { return b.count("a") == 1; };
+    bool ok = co_await eventually(first);
+    CHECK(ok);
+    co_await b.factory.shutdown();
+    const std::function<bool()> over = [&] { return *b.ended; };
+    ok = co_await eventually(over);
+    CHECK(ok);
+    CHECK(b.error_of_run->find("the informer of foos.samplecontroller.k8s.io has ended") != std::string::npos);
+    co_await b.end();
+}
+
 } // namespace
 
 TEST_CASE("a controller that loses a worker ends with that error, instead of looking alive") {
@@ -225,4 +284,13 @@ TEST_CASE("run_sources() or run_workers() beside run() is refused, and run() goe
     SECTION("workers") {
         run_test(run_twice(&controller::run_workers));
     }
+}
+TEST_CASE("stop: running reconciles may finish; a second stop, cancellation and the time-out cut them") {
+    run_test(stopping(ending::graceful));
+    run_test(stopping(ending::twice));
+    run_test(stopping(ending::cancelled));
+    run_test(stopping(ending::too_slow));
+}
+TEST_CASE("a controller whose informer ends does not live on as if nothing had happened") {
+    run_test(lost_source());
 }

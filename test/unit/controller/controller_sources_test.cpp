@@ -1,5 +1,5 @@
 // What the sources of a controller lead to: which keys, and at what priority; and what a controller reports about a
-// source that it has lost.
+// source that does not sync, or that it has lost.
 #include "controller_fixture.hpp"
 
 #include "support/refusal.hpp"
@@ -219,6 +219,32 @@ asio::awaitable<void> several_namespaces() {
     co_await factory.shutdown();
 }
 
+asio::awaitable<void> culprit() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.foo_source->on_list(list_script().version("10"));
+    b.foo_watch = b.foo_source->on_watch();
+    b.foo_watch->open();
+    b.deployment_source->on_list(list_script().fail(failure(errc::forbidden, "list deployments")));
+    controller c =
+        b.of_foos().owns(deployments, b.source()).options(controller_options().sync_timeout(60s)).build(b.noting());
+    b.start(c);
+    const std::function<bool()> refused = [&] { return b.deployment_source->lists() == 1; };
+    bool ok = co_await eventually(refused);
+    CHECK(ok);
+    co_await settle(100);
+    CHECK_FALSE(*b.ended);
+    b.clock->advance(60s);
+    const std::function<bool()> over = [&] { return *b.ended; };
+    ok = co_await eventually(over);
+    CHECK(ok);
+    INFO(*b.error_of_run);
+    CHECK(b.error_of_run->find("deployments.apps is not in sync after 60 s") != std::string::npos);
+    CHECK(b.error_of_run->find("list deployments") != std::string::npos);
+    CHECK(b.has_logged(*b.error_of_run)); // logged as well: the caller may not look at the exception
+    co_await b.end();
+}
+
 } // namespace
 
 TEST_CASE("a resync repeats every object of its source at low priority") {
@@ -244,4 +270,7 @@ TEST_CASE("a source of a cluster-scoped resource is not narrowed to a namespace"
 }
 TEST_CASE("a source of several namespaces follows each of them, once, and waits for all") {
     run_test(several_namespaces());
+}
+TEST_CASE("a source that does not sync in time is named with its last error") {
+    run_test(culprit());
 }

@@ -275,6 +275,45 @@ asio::awaitable<void> two_short_terms() {
     co_await b.end();
 }
 
+asio::awaitable<void> standby() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    door d(ex);
+    int begun = 0;
+    reconciler f = [&](reconcile_request) -> asio::awaitable<reconcile_result> {
+        if (++begun > 1) co_return reconcile_result::done();
+        co_await d.pass();
+        const bool asked = co_await detail::cancelled();
+        if (asked) throw error(errc::cancelled, "reconcile");
+        co_return reconcile_result::done();
+    };
+    controller c = b.of_foos().build(f);
+    b.group.spawn(c.run_sources());
+    const std::function<bool()> warm = [&] { return c.has_synced() && c.figures().queue.ready == 1; };
+    bool ok = co_await eventually(warm);
+    CHECK(ok);
+    CHECK(begun == 0);
+    {
+        task_group term(ex);
+        term.spawn(c.run_workers());
+        const std::function<bool()> works = [&] { return begun == 1; };
+        ok = co_await eventually(works);
+        CHECK(ok);
+        term.stop(); // the lease is lost
+        co_await term.join();
+    }
+    CHECK(c.figures().failed == 0);
+    CHECK(c.figures().queue.ready == 1); // asked for again
+    b.group.spawn(c.run_workers());
+    const std::function<bool()> again = [&] { return begun == 2; };
+    ok = co_await eventually(again);
+    CHECK(ok);
+    c.stop();
+    co_await b.group.join();
+    co_await b.end();
+}
+
 } // namespace
 
 TEST_CASE("the queue of a standby does not grow by churn; the next workers go through all sources again") {
@@ -298,4 +337,7 @@ TEST_CASE("a trigger that throws is called again after a pause, one that returns
 
 TEST_CASE("sources that one term did not go through to the end are gone through in the next") {
     run_test(two_short_terms());
+}
+TEST_CASE("warm standby: sources without workers fill the queue; workers that lost their lease give their key back") {
+    run_test(standby());
 }
