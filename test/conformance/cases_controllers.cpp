@@ -188,6 +188,59 @@ asio::awaitable<void> later_crd(std::shared_ptr<cluster> c) {
     co_await it.factory.shutdown();
 }
 
+/// A resource that is followed for some time only, while the controller goes on.
+asio::awaitable<void> source_for_a_time(std::shared_ptr<cluster> c) {
+    informer_factory factory(c->runtime(), c->fragile().list_watches());
+    std::map<std::string, int> seen;
+    const reconciler noting = [&seen](reconcile_request q) -> asio::awaitable<reconcile_result> {
+        ++seen[q.key.name];
+        co_return reconcile_result::done();
+    };
+    const auto told = [&](std::string name, int times) -> std::function<bool()> {
+        return [&seen, name = std::move(name), times] { return seen[name] >= times; };
+    };
+    const auto here = source_options().name_space(c->name_space());
+    controller self =
+        controller_builder(c->runtime(), factory, "for-a-time").for_(c->config_maps(), here).build(noting);
+    task_group running(c->runtime().executor());
+    running.spawn(self.run());
+    co_await self.synced(patience);
+
+    const auto widgets = co_await c->make_crd();
+    co_await make_widget(c, widgets, "w", "1");
+    auto source = self.watch(factory, widgets, here);
+    co_await source.synced(patience);
+    bool ok = co_await testing::eventually(told("w", 1), patience);
+    CHECK(ok);
+    c->proxy().cut_all(true);
+    co_await merge(c, widgets, "w", R"({"spec":{"value":"2"}})");
+    ok = co_await testing::eventually(told("w", 2), patience);
+    CHECK(ok);
+
+    source.remove();
+    const std::function<bool()> released = [&] { return factory.status().size() == 1; };
+    ok = co_await testing::eventually(released, patience);
+    CHECK(ok);
+    const int before = seen["w"];
+    co_await merge(c, widgets, "w", R"({"spec":{"value":"3"}})");
+    co_await make_widget(c, widgets, "v", "1");
+    co_await c->put("c", "1");
+    ok = co_await testing::eventually(told("c", 1), patience);
+    CHECK(ok);
+    CHECK(seen["w"] == before);
+    CHECK(seen["v"] == 0);
+    CHECK(self.not_ready().empty());
+
+    source = self.watch(factory, widgets, here);
+    ok = co_await testing::eventually(told("v", 1), patience);
+    CHECK(ok);
+    ok = co_await testing::eventually(told("w", before + 1), patience);
+    CHECK(ok);
+    self.stop();
+    co_await running.join();
+    co_await factory.shutdown();
+}
+
 } // namespace
 
 TEST_CASE("a controller over a custom resource and what it owns converges while its watches break",
@@ -197,4 +250,7 @@ TEST_CASE("a controller over a custom resource and what it owns converges while 
 TEST_CASE("a controller works on a resource that is installed later, removed, and installed again",
           "[conformance][controller]") {
     run_case(later_crd);
+}
+TEST_CASE("a controller that runs is given a source, loses it, and gets it again", "[conformance][controller]") {
+    run_case(source_for_a_time);
 }

@@ -372,8 +372,10 @@ asio::awaitable<void> controller::impl::lead_alone(std::shared_ptr<impl> s) {
 }
 
 asio::awaitable<void> controller::impl::run(std::shared_ptr<impl> s) {
-    if (s->runs || s->sources_run || s->workers_run) throw error(errc::already_running, "controller " + s->name);
-    s->runs = s->sources_run = true; // set here: a run_sources() before the child begins is refused, not the child
+    if (s->runs || s->following != stage::not_yet || s->workers_run)
+        throw error(errc::already_running, "controller " + s->name);
+    s->runs = true;
+    s->following = stage::about_to; // set here: a run_sources() before the child begins is refused, not the child
     const auto executor = co_await asio::this_coro::executor;
     task_group group(executor);
     group.on_error([i = s.get()](std::exception_ptr e) { i->child_failed(e); });

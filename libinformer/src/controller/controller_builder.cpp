@@ -1,7 +1,6 @@
 #include "controller_impl.hpp"
 
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -62,17 +61,6 @@ controller_builder& controller_builder::options(controller_options o) {
     return *this;
 }
 
-namespace {
-
-/// Each namespace once. "" stands for all namespaces, and is then the only element.
-std::set<std::string> name_spaces_of(const api_resource& resource, const source_options& options) {
-    std::set<std::string> all(options.name_spaces_.begin(), options.name_spaces_.end());
-    if (all.empty() || all.contains("") || !resource.namespaced) return {std::string()};
-    return all;
-}
-
-} // namespace
-
 controller controller_builder::build(reconciler reconcile) {
     const plan& p = *plan_;
     if (!reconcile) throw p.bad("there is no reconciler");
@@ -82,27 +70,15 @@ controller controller_builder::build(reconciler reconcile) {
     made->triggers = p.triggers;
     if (p.options.shards_) made->listen_to_shards();
     for (const plan::planned& from : p.sources) {
-        controller::impl::source s;
-        s.map = from.map;
-        s.of_main = from.of_main;
-        if (!s.map) {
+        map_function map = from.map;
+        if (!map) {
             const std::string owns = "owns " + from.resource.group_resource();
             if (!p.main) throw p.bad(owns + " without for_");
             if (p.main->kind.empty()) throw p.bad(owns + ": the kind of " + p.main->group_resource() + " is not known");
-            s.map = mapping::to_owner(*p.main, from.options.owners_);
+            map = mapping::to_owner(*p.main, from.options.owners_);
         }
-        s.when = from.options.when_;
-        s.priority = from.options.priority_;
-        // No merging: an addition and a deletion would merge to nothing, although a reconcile may have seen the object
-        // in between.
-        s.options.name(p.name).resync(from.options.resync_).policy(overflow_policy::back_pressure);
-        for (const auto& [name, of] : from.options.informer_.indexes_) s.indexes.push_back(name);
-        for (const std::string& name_space : name_spaces_of(from.resource, from.options)) {
-            controller::impl::source& one = made->sources.emplace_back(s);
-            one.name = from.resource.group_resource();
-            if (!name_space.empty()) one.name += " in " + name_space;
-            one.informer = p.factory->get(from.resource, name_space, from.options.informer_);
-        }
+        made->add(controller::impl::make_sources(p.name, *p.factory, from.resource, std::move(map), from.of_main,
+                                                 from.options));
     }
     return controller(std::move(made));
 }

@@ -36,9 +36,13 @@ struct controller::impl : std::enable_shared_from_this<impl> {
         std::vector<std::string> told;        ///< errors of its functions that were logged already
         std::vector<std::string> indexes;     ///< names of the indexes that were requested with it
         std::string waits_for; ///< the error about the cache that its mapping waits for; empty: it does not wait
+        bool awaited = true;   ///< by the workers: it was there when the sources began
+        bool removed = false;
         bool has_synced() const noexcept { return events && events->has_synced(); }
         bool readable() const noexcept; ///< has_synced(), and its indexes are built
     };
+    using source_ptr = std::shared_ptr<source>;
+    enum class stage : std::uint8_t { not_yet, about_to, now, no_more };
     /// A change of the group of replicas for which the sources have not been gone through yet.
     struct shard_news {
         explicit shard_news(const asio::any_io_executor& e) : wake(e) {}
@@ -66,15 +70,16 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     const std::string name;
     const controller_options options;
     const reconciler reconcile;
-    std::vector<source> sources;
+    std::vector<source_ptr> sources; ///< may change at each co_await, and wherever a function of the user is called
     std::vector<trigger> triggers;
     std::shared_ptr<queue> keys;
 
     asio::steady_timer begun; ///< wakes those who wait for the sync: cancelled when the sources run, and at a stop
     unsigned stops = 0;       ///< how often `stop()` was called
-    bool runs = false, sources_run = false, workers_run = false;
-    bool following = false; ///< the sources' subscriptions are open
-    failure broken;         ///< why it had to stop by itself
+    bool runs = false, workers_run = false;
+    stage following = stage::not_yet; ///< the sources
+    task_group* followers = nullptr;  ///< of the sources; while they are followed
+    failure broken;                   ///< why it had to stop by itself
     clock::time_point stopped_at{};
     detail::async_event workers_news; ///< a stop, or a worker has ended
     detail::async_event sources_news;
@@ -89,11 +94,13 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     // controller_sources.cpp
     class listening;
     static asio::awaitable<void> run_sources(std::shared_ptr<impl> s);
-    static asio::awaitable<void> follow_sources(std::shared_ptr<impl> s); ///< the caller has set `sources_run`
-    static asio::awaitable<void> follow(std::shared_ptr<impl> s, std::size_t index);
+    static asio::awaitable<void> follow_sources(std::shared_ptr<impl> s); ///< the caller has set `about_to`
+    static asio::awaitable<void> follow(std::shared_ptr<impl> s, source_ptr of);
     static asio::awaitable<void> pull(std::shared_ptr<impl> s, std::size_t index);
     static asio::awaitable<void> synced(std::shared_ptr<impl> s, std::chrono::nanoseconds at_most);
-    static asio::awaitable<void> source_synced(std::shared_ptr<impl> s, std::size_t index);
+    static asio::awaitable<void> these_synced(std::shared_ptr<impl> s, std::vector<source_ptr> these,
+                                              std::chrono::nanoseconds at_most);
+    static asio::awaitable<void> source_synced(std::shared_ptr<impl> s, source_ptr of);
     /// Queues the keys that the event leads to; with `only`, just those that this replica gained by that change of the
     /// group. False: the mapping reads a cache that is not filled yet, so the event must be handled again later.
     bool handle(source& from, const event& e, const shard_change* only = nullptr);
@@ -101,7 +108,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     using complaints = std::vector<std::pair<std::string_view, std::string>>;
     bool map(source& from, const object& state, std::vector<object_key>& asked, complaints& failed);
     /// Calls `handle` again until it succeeds; false if we were stopped or cancelled meanwhile.
-    static asio::awaitable<bool> handle_later(std::shared_ptr<impl> s, std::size_t index, event e,
+    static asio::awaitable<bool> handle_later(std::shared_ptr<impl> s, source_ptr of, event e,
                                               const shard_change* only);
     bool gained(source& from, const shard_change& change, const object_key& key);
     void source_failed(source& from, std::string_view doing, std::string_view why);
@@ -109,12 +116,26 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     static asio::awaitable<bool> step_aside(std::shared_ptr<impl> s);
     bool has_synced() const noexcept;
     std::string last_error_of(const source& s) const;
+    std::string why_not_ready(const source& from) const; ///< empty: it is in sync and followed
+
+    // controller_watch.cpp
+    /// One source for each namespace of the options. Starts their informers.
+    static std::vector<source_ptr> make_sources(const std::string& name, informer_factory& factory,
+                                                const api_resource& resource, map_function map, bool of_main,
+                                                const source_options& how);
+    std::shared_ptr<controller_source::state> watch(informer_factory& factory, const api_resource& resource,
+                                                    map_function map, bool of_main, const source_options& how);
+    void open(source& from) const;
+    void add(const std::vector<source_ptr>& some);
+    void remove(const source_ptr& from) noexcept;
+    static asio::awaitable<void> added_synced(std::shared_ptr<impl> s, std::vector<source_ptr> added,
+                                              std::chrono::nanoseconds at_most);
 
     // controller_shards.cpp
     std::string shard_text(const object_key& key) const;
     void listen_to_shards();
     static asio::awaitable<void> follow_shards(std::shared_ptr<impl> s);
-    static asio::awaitable<void> replay(std::shared_ptr<impl> s, std::size_t index, std::optional<shard_change> change);
+    static asio::awaitable<void> replay(std::shared_ptr<impl> s, source_ptr of, std::optional<shard_change> change);
     static asio::awaitable<void> replay_all(std::shared_ptr<impl> s, std::optional<shard_change> change);
 
     // controller_standby.cpp

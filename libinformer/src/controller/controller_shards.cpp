@@ -13,9 +13,9 @@ std::string controller::impl::shard_text(const object_key& key) const {
 }
 
 /// Goes through one source again, as a late subscriber does.
-asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::size_t index,
+asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, source_ptr of,
                                                std::optional<shard_change> change) {
-    source& from = s->sources[index];
+    source& from = *of;
     if (!from.has_synced()) co_return; // its initial state is still to come anyway
     subscription_options options;
     options.name(s->name + "-again").sync_marks();
@@ -24,7 +24,7 @@ asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::siz
     detail::turn_watch turn;
     for (bool going = true; going;) {
         const bool asked = co_await detail::cancelled();
-        if (asked || s->stops != 0) break;
+        if (asked || s->stops != 0 || from.removed) break;
         std::vector<event> some;
         try {
             some = co_await events.next_batch(batch);
@@ -36,9 +36,9 @@ asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::siz
             if (e.kind == event_kind::synced) complete = true;
             // deletions are reported to the source's own subscription
             else if (e.kind != event_kind::deleted && !s->handle(from, e, only))
-                going = co_await handle_later(s, index, e, only);
+                going = co_await handle_later(s, of, e, only);
             if (going && turn.over()) going = co_await step_aside(s);
-            if (!going) break;
+            if (!going || from.removed) break;
         }
         if (complete) break;
     }
@@ -46,7 +46,8 @@ asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::siz
 }
 
 asio::awaitable<void> controller::impl::replay_all(std::shared_ptr<impl> s, std::optional<shard_change> change) {
-    for (std::size_t i = 0; i < s->sources.size(); ++i) co_await replay(s, i, change);
+    const auto all = s->sources;
+    for (const source_ptr& from : all) co_await replay(s, from, change);
 }
 
 void controller::impl::listen_to_shards() {

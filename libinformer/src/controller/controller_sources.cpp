@@ -28,16 +28,17 @@ public:
     listening(const listening&) = delete;
     listening& operator=(const listening&) = delete;
     ~listening() { end(); }
-    void begin() const {
-        for (source& from : s_->sources)
-            from.events = std::make_shared<subscription>(from.informer->subscribe(from.options));
-        s_->following = true;
+    void begin(task_group& followers) const {
+        for (const source_ptr& from : s_->sources) s_->open(*from);
+        s_->followers = &followers;
+        s_->following = stage::now;
         s_->begun.cancel();
     }
     void end() const {
-        s_->following = false;
-        for (const source& from : s_->sources)
-            if (from.events) from.events->close();
+        s_->followers = nullptr;
+        s_->following = stage::no_more;
+        for (const source_ptr& from : s_->sources)
+            if (from->events) from->events->close();
     }
 
 private:
@@ -106,13 +107,13 @@ bool controller::impl::handle(source& from, const event& e, const shard_change* 
     return true;
 }
 
-asio::awaitable<bool> controller::impl::handle_later(std::shared_ptr<impl> s, std::size_t index, event e,
+asio::awaitable<bool> controller::impl::handle_later(std::shared_ptr<impl> s, source_ptr of, event e,
                                                      const shard_change* only) {
-    source& from = s->sources[index];
+    source& from = *of;
     s->log(log_level::info, from.name + ": its mapping waits: " + from.waits_for);
     for (bool handled = false; !handled;) {
         const bool slept = co_await s->rt.clock().sleep_for(look_again);
-        if (!slept || s->stops != 0) co_return false;
+        if (!slept || s->stops != 0 || from.removed) co_return false;
         handled = s->handle(from, e, only);
     }
     from.waits_for.clear();
@@ -126,9 +127,9 @@ asio::awaitable<bool> controller::impl::step_aside(std::shared_ptr<impl> s) {
     co_return !asked && s->stops == 0;
 }
 
-asio::awaitable<void> controller::impl::follow(std::shared_ptr<impl> s, std::size_t index) {
+asio::awaitable<void> controller::impl::follow(std::shared_ptr<impl> s, source_ptr of) {
     co_await asio::this_coro::throw_if_cancelled(false);
-    source& from = s->sources[index];
+    source& from = *of;
     const auto events = from.events;
     detail::turn_watch turn; // while events are waiting, next_batch() does not suspend
     for (bool going = true; going;) {
@@ -141,8 +142,9 @@ asio::awaitable<void> controller::impl::follow(std::shared_ptr<impl> s, std::siz
         }
         if (failed || some.empty()) break;
         for (const event& e : some) {
+            if (from.removed) break;
             if (!s->handle(from, e)) {
-                going = co_await handle_later(s, index, e, nullptr);
+                going = co_await handle_later(s, of, e, nullptr);
                 turn.rested();
             }
             if (going && turn.over()) going = co_await step_aside(s);
@@ -155,7 +157,7 @@ asio::awaitable<void> controller::impl::follow(std::shared_ptr<impl> s, std::siz
         }
     }
     const bool asked = co_await detail::cancelled();
-    if (!asked && s->stops == 0)
+    if (!asked && s->stops == 0 && !from.removed)
         s->break_off(failure(errc::stopped, "controller " + s->name + ": the informer of " + from.name + " has ended"));
     s->sources_news.notify();
 }
@@ -189,8 +191,8 @@ asio::awaitable<void> controller::impl::pull(std::shared_ptr<impl> s, std::size_
 }
 
 asio::awaitable<void> controller::impl::run_sources(std::shared_ptr<impl> s) {
-    if (s->sources_run) throw error(errc::already_running, "controller " + s->name + ": sources");
-    s->sources_run = true;
+    if (s->following != stage::not_yet) throw error(errc::already_running, "controller " + s->name + ": sources");
+    s->following = stage::about_to;
     co_await follow_sources(s);
 }
 
@@ -201,9 +203,9 @@ asio::awaitable<void> controller::impl::follow_sources(std::shared_ptr<impl> s) 
     task_group group(executor);
     group.on_error([i = s.get()](std::exception_ptr e) { i->child_failed(e); });
     try {
-        here.begin();
+        here.begin(group);
         s->begin_series();
-        for (std::size_t i = 0; i < s->sources.size(); ++i) group.spawn(follow(s, i));
+        for (const source_ptr& from : s->sources) group.spawn(follow(s, from));
         for (std::size_t i = 0; i < s->triggers.size(); ++i) group.spawn(pull(s, i));
         if (s->options.shards_) group.spawn(follow_shards(s));
     } catch (...) { // a stop, as somebody may wait for the sync
@@ -228,7 +230,8 @@ bool controller::impl::source::readable() const noexcept {
 }
 
 bool controller::impl::has_synced() const noexcept {
-    return std::all_of(sources.begin(), sources.end(), [](const source& from) { return from.readable(); });
+    return std::all_of(sources.begin(), sources.end(),
+                       [](const source_ptr& from) { return !from->awaited || from->readable(); });
 }
 
 std::string controller::impl::last_error_of(const source& from) const {
@@ -239,17 +242,23 @@ std::string controller::impl::last_error_of(const source& from) const {
     return text;
 }
 
-asio::awaitable<void> controller::impl::source_synced(std::shared_ptr<impl> s, std::size_t index) {
-    const source& from = s->sources[index];
-    while (!from.events) {
+asio::awaitable<void> controller::impl::source_synced(std::shared_ptr<impl> s, source_ptr of) {
+    const source& from = *of;
+    while (!from.events && !from.removed) {
         const bool asked = co_await detail::cancelled();
         if (asked) throw error(errc::cancelled, "controller " + s->name);
         if (s->stops != 0) throw error(errc::stopped, "controller " + s->name + ": stopped before its sources ran");
         const auto [ec] = co_await s->begun.async_wait(asio::as_tuple(asio::use_awaitable));
         static_cast<void>(ec); // always set: the timer never expires, it is cancelled
     }
+    if (from.removed) co_return;
     const auto events = from.events;
-    co_await events->synced();
+    try {
+        co_await events->synced();
+    } catch (const error&) {
+        if (!from.removed) throw;
+    }
+    if (from.removed) co_return;
     // reconcilers read the indexes, which are still being built if the cache was filled before
     for (const std::string& one : from.indexes) {
         auto ready = from.informer->index_ready(one, clock::duration::max());
@@ -258,34 +267,45 @@ asio::awaitable<void> controller::impl::source_synced(std::shared_ptr<impl> s, s
 }
 
 asio::awaitable<void> controller::impl::synced(std::shared_ptr<impl> s, std::chrono::nanoseconds at_most) {
+    std::vector<source_ptr> awaited;
+    std::copy_if(s->sources.begin(), s->sources.end(), std::back_inserter(awaited),
+                 [](const source_ptr& from) { return from->awaited; });
+    co_await these_synced(s, awaited, at_most);
+}
+
+asio::awaitable<void> controller::impl::these_synced(std::shared_ptr<impl> s, std::vector<source_ptr> these,
+                                                     std::chrono::nanoseconds at_most) {
     const auto deadline = at_most.count() > 0 ? detail::later(s->rt.clock().now(), at_most) : clock::time_point::max();
-    for (std::size_t i = 0; i < s->sources.size(); ++i) {
-        if (s->sources[i].readable()) continue;
+    for (const source_ptr& from : these) {
+        if (from->removed || from->readable()) continue;
         bool in_time = true;
         if (at_most.count() > 0)
-            in_time = co_await detail::run_until(s->rt.clock(), deadline, source_synced(s, i));
+            in_time = co_await detail::run_until(s->rt.clock(), deadline, source_synced(s, from));
         else
-            co_await source_synced(s, i);
+            co_await source_synced(s, from);
         if (in_time) continue;
         const std::string time = detail::in_seconds(std::chrono::duration_cast<std::chrono::milliseconds>(at_most));
-        throw error(errc::deadline_exceeded, "controller " + s->name + ": " + s->sources[i].name +
-                                                 " is not in sync after " + time + " (" +
-                                                 s->last_error_of(s->sources[i]) + ")");
+        throw error(errc::deadline_exceeded, "controller " + s->name + ": " + from->name + " is not in sync after " +
+                                                 time + " (" + s->last_error_of(*from) + ")");
     }
+}
+
+std::string controller::impl::why_not_ready(const source& from) const {
+    const bool filled = from.readable();
+    const auto phase = from.informer->status().phase;
+    const bool followed = phase != informer_phase::parked && phase != informer_phase::stopped && from.waits_for.empty();
+    if (filled && followed) return {};
+    return from.name + (filled ? ": " : " is not in sync: ") + last_error_of(from);
 }
 
 std::string controller::not_ready() const {
     if (impl_->broken) return impl_->broken.what();
     if (impl_->stops != 0) return "controller " + impl_->name + " was stopped";
-    for (const auto& from : impl_->sources) {
-        const bool filled = from.readable();
-        const auto phase = from.informer->status().phase;
-        const bool followed =
-            phase != informer_phase::parked && phase != informer_phase::stopped && from.waits_for.empty();
-        if (filled && followed) continue;
-        return from.name + (filled ? ": " : " is not in sync: ") + impl_->last_error_of(from);
+    for (const impl::source_ptr& from : impl_->sources) {
+        if (!from->awaited && !from->readable()) continue;
+        if (auto why = impl_->why_not_ready(*from); !why.empty()) return why;
     }
-    if (!impl_->following) return "controller " + impl_->name + " follows its sources no more";
+    if (impl_->following != impl::stage::now) return "controller " + impl_->name + " follows its sources no more";
     return {};
 }
 

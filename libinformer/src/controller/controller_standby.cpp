@@ -21,21 +21,21 @@ constexpr std::size_t gone_kept = 1024; // the newest keys of gone objects: the 
 /// Whether more than `few_keys` wait, and more than twice as many as were left when keys were forgotten last.
 bool controller::impl::waits_in_vain() const {
     if (workers_run || standby.forgetting || keys->size() <= std::max(few_keys, 2 * standby.waiting)) return false;
-    const auto counts = [main = has_main()](const source& from) { return from.of_main || !main; };
+    const auto counts = [main = has_main()](const source_ptr& from) { return from->of_main || !main; };
     // a key may be forgotten only if there is a source that asks for it again
     return std::any_of(sources.begin(), sources.end(), counts) &&
            std::all_of(sources.begin(), sources.end(),
-                       [&](const source& from) { return !counts(from) || from.has_synced(); });
+                       [&](const source_ptr& from) { return !counts(from) || !from->awaited || from->has_synced(); });
 }
 
 bool controller::impl::has_main() const {
-    return std::any_of(sources.begin(), sources.end(), [](const source& from) { return from.of_main; });
+    return std::any_of(sources.begin(), sources.end(), [](const source_ptr& from) { return from->of_main; });
 }
 
 /// Without a `for_` source, nothing tells which objects the keys belong to, so each may be gone.
 bool controller::impl::is_gone(const object_key& key) const {
     return std::none_of(sources.begin(), sources.end(),
-                        [&](const source& from) { return from.of_main && from.informer->snapshot().get(key); });
+                        [&](const source_ptr& from) { return from->of_main && from->informer->snapshot().get(key); });
 }
 
 /// The next workers go through the sources again, as after a restart: a key need not belong to an object, and an object

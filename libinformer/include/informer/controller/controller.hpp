@@ -185,6 +185,32 @@ public:
     work_queue_figures queue;
 };
 
+/// A source that was added to a controller by `watch`. A handle: the source goes with its last copy, or by `remove()`.
+/// It keeps neither the controller nor the informer.
+///
+/// *Thread safety*: none; use it, and drop it, on the runtime's executor.
+class controller_source {
+public:
+    controller_source() = default; ///< of no controller
+    explicit operator bool() const noexcept { return state_ != nullptr; }
+    /// Whether it has delivered its initial state and its indexes are built.
+    bool has_synced() const;
+    /// Waits for that. Zero: for ever. *Errors*: throws `error(errc::deadline_exceeded)`; `error(errc::stopped)` if it
+    /// was removed, or the controller stopped.
+    asio::awaitable<void> synced(std::chrono::nanoseconds at_most) const;
+    /// Empty when it is in sync and followed; otherwise the reason, as `controller::not_ready`.
+    std::string not_ready() const;
+    /// Takes the source back: no event leads to a key any more, and its informer is released. Keys that it asked for
+    /// stay in the queue, and nothing is queued for the objects that are cached no more.
+    void remove() noexcept;
+
+private:
+    friend class controller;
+    struct state;
+    explicit controller_source(std::shared_ptr<state> s) noexcept : state_(std::move(s)) {}
+    std::shared_ptr<state> state_;
+};
+
 /// Made by `controller_builder`. A handle: copies refer to the same controller.
 ///
 /// Promises.
@@ -239,6 +265,22 @@ public:
     /// empty after a stop, nor once the sources have ended, however they did. An informer that is backing off counts as
     /// followed: its cache stays, so an API server that is away for a while makes no replica unready.
     std::string not_ready() const;
+
+    /// Adds a source, whether the controller runs or not: for namespaces and resources that come and go, or the factory
+    /// of another cluster, which must outlive `run()`, too. Without a mapping a key is that of the object, as with
+    /// `for_`. The handle takes it back.
+    ///
+    /// What is added while the sources run is followed at once, and nobody waits for it: reconciles go on, and
+    /// `has_synced`, `synced` and `not_ready` leave it out until it is in sync. So a resource that does not exist yet
+    /// makes no replica unready. Await `controller_source::synced` where a reconcile must see all of it. Its informer
+    /// must not end before it is taken back, else the controller stops, as with any source.
+    ///
+    /// Throws `error(errc::stopped)` after a stop or the end of the sources, `error(errc::bad_configuration)` without
+    /// a mapping, and what `informer_factory::get` throws; then nothing was added.
+    [[nodiscard]] controller_source watch(informer_factory& factory, api_resource resource,
+                                          source_options options = source_options());
+    [[nodiscard]] controller_source watch(informer_factory& factory, api_resource resource, map_function map,
+                                          source_options options = source_options());
 
     void enqueue(const object_key& key, int priority = 0) const;
     controller_trigger trigger() const;
