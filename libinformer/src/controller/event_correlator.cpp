@@ -164,7 +164,7 @@ std::string event_correlator::impl::key_of(event_record& e, clock::time_point no
     if (g == nullptr) g = &groups.add(key, group());
     if (now - g->seen > limits.similar_within_) g->notes.clear();
     g->seen = now;
-    if (g->notes.contains(e.note) || g->notes.size() < limits.similar_) {
+    if (g->notes.contains(e.note) || g->notes.size() + 1 < limits.similar_) {
         g->notes.insert(e.note);
         append(key, e.note);
         append(key, e.regarding.field_path); // not for combined events

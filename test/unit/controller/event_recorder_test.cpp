@@ -312,6 +312,33 @@ asio::awaitable<void> unsent(bool credential) {
     co_await b.server.stop();
 }
 
+/// The server is there, but one event gets no answer in time.
+asio::awaitable<void> one_times_out() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    kubernetes::client_config c;
+    c.server = b.server.url();
+    c.time.header(200ms); // real time
+    b.server.inject(fault(fault::kind::stall_after).verb("create"));
+    event_recorder recorder(b.rt, kubernetes::client(b.rt, c), event_recorder_options("c"));
+    task_group group(ex);
+    group.spawn(recorder.run());
+    for (int i = 0; i < 6; ++i) recorder.event(about("a" + std::to_string(i)));
+    const std::function<bool()> good = [&] { return recorder.figures().written == 5; };
+    bool ok = co_await eventually(good); // the clock stands still
+    CHECK(ok);
+    CHECK(recorder.figures().pending == 1);
+    CHECK(recorder.figures().failed == 0);
+    b.clock->advance(13s);
+    const std::function<bool()> all = [&] { return recorder.figures().written == 6; };
+    ok = co_await eventually(all);
+    CHECK(ok);
+    CHECK(b.asked("create", "events") == 7);
+    group.stop();
+    co_await group.join();
+    co_await b.server.stop();
+}
+
 /// A write of a series fails, and the next event of the series is recorded before the retry is due.
 asio::awaitable<void> in_order(fault::kind how) {
     const auto ex = co_await asio::this_coro::executor;
@@ -453,6 +480,9 @@ TEST_CASE("EV1 an event that could not be sent is tried again, and so are those 
 }
 TEST_CASE("EV1 an event that the server fails to store is given up after its tries, and holds up only its series") {
     run_test(one_fails());
+}
+TEST_CASE("EV1 an event that got no answer in time is tried again, and holds up only its series") {
+    run_test(one_times_out());
 }
 TEST_CASE("EV3 the writes of a series keep their order, even after one that failed") {
     run_test(in_order(fault::kind::refuse));
