@@ -95,6 +95,10 @@ public:
         if (!f && context && (context->user.given() || files_.users.contains(""))) add_user(*context, f);
         if (context && context->name_space.given()) config_.name_space = context->name_space.text;
         for (const auto& empty : files_.empty_files) config_.warnings.push_back(empty + " is empty");
+        for (const auto& unread : files_.unread) {
+            config_.warnings.push_back(unread);
+            if (f) f = failure(f.code(), f.message() + "; " + unread); // what is missing may be there
+        }
         return f ? client_config() : std::move(config_);
     }
 
@@ -531,6 +535,7 @@ client_config default_config(const kubeconfig_options& options, failure& f, std:
     std::vector<std::string> about_files = from.warnings;
     for (const std::string& empty : all.empty_files)
         if (empty != "/dev/null") about_files.push_back(empty + " is empty"); // /dev/null is empty on purpose
+    about_files.insert(about_files.end(), all.unread.begin(), all.unread.end());
     if (!f) c.warnings.insert(c.warnings.begin(), about_files.begin(), about_files.end());
     return c;
 }

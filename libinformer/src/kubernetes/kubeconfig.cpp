@@ -82,6 +82,29 @@ void check_size(const std::string& yaml) {
     parser.HandleNextDocument(counter);
 }
 
+/// The line of the first thing behind the first document; 0: there is none. "---" or "..." at the beginning of a line is
+/// a marker wherever it stands. Of UTF-16, nothing is found.
+int line_behind_first_document(std::string_view yaml) {
+    bool begun = false, over = false;
+    for (int line = 1; !yaml.empty(); ++line) {
+        const auto end = std::min(yaml.find('\n'), yaml.size());
+        std::string_view text = yaml.substr(0, end);
+        yaml.remove_prefix(std::min(end + 1, yaml.size()));
+        if (line == 1 && text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+        const bool ends = text.starts_with("..."), begins = text.starts_with("---");
+        if ((ends || begins) && (text.size() == 3 || text[3] == ' ' || text[3] == '\t' || text[3] == '\r')) {
+            over = over || ends || begun;
+            begun = true;
+            text.remove_prefix(3);
+        }
+        text = informer::detail::trimmed(text);
+        if (text.empty() || text.starts_with('#') || (!begun && text.starts_with('%'))) continue;
+        if (over) return line;
+        begun = true;
+    }
+    return 0;
+}
+
 /// Walks the few known paths of one file. The first thing wrong stays in `wrong`; reading goes on harmlessly.
 class file_reader {
 public:
@@ -296,6 +319,7 @@ void kubeconfig::merge(kubeconfig later) {
     contexts.merge(later.contexts);
     if (!current_context.given()) current_context = std::move(later.current_context);
     std::move(later.empty_files.begin(), later.empty_files.end(), std::back_inserter(empty_files));
+    std::move(later.unread.begin(), later.unread.end(), std::back_inserter(unread));
 }
 
 kubeconfig read_kubeconfig(std::string_view yaml, const std::string& file, failure& f) {
@@ -313,6 +337,9 @@ kubeconfig read_kubeconfig(std::string_view yaml, const std::string& file, failu
     drop_version(text);
     try {
         if (text.size() > 2 * value_counter::most) check_size(text); // fewer bytes hold fewer values
+        if (const int line = line_behind_first_document(text))
+            k.unread.push_back(file + ":" + std::to_string(line) +
+                               ": not read, because only the first YAML document of a kubeconfig counts");
         const YAML::Node root = YAML::Load(text);
         if (!root.IsDefined() || root.IsNull()) {
             k.empty_files.push_back(file);

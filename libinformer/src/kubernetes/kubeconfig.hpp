@@ -71,6 +71,7 @@ struct kubeconfig {
     std::map<std::string, context_entry, std::less<>> contexts;
     located_text current_context;
     std::vector<std::string> empty_files;
+    std::vector<std::string> unread; ///< files with more YAML documents than the first, as sentences
 
     /// There is no file, an empty one (/dev/null), or one from which everything was deleted.
     bool says_nothing() const noexcept {

@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <string>
+#include <vector>
 
 using namespace informer;
 using namespace informer::kubernetes;
@@ -59,4 +60,37 @@ TEST_CASE("kubeconfig: a member that is null counts as absent") {
     CHECK(c.credentials.exec.command.empty());
     CHECK(c.tls.ca_pem_.empty());
     CHECK_FALSE(c.tls.insecure_);
+}
+
+TEST_CASE("kubeconfig: of several YAML documents the first is read, and a warning says where the others begin") {
+    const std::string other = "kind: Config\ncurrent-context: other\n";
+    const auto warnings = [](const std::string& text) {
+        failure f;
+        const auto c = parse_kubeconfig(text, "config", kubeconfig_options(), f);
+        INFO(text);
+        CHECK_FALSE(f);
+        CHECK(c.server == "https://h:1");
+        return c.warnings;
+    };
+    const auto said = [](int line) {
+        return std::vector<std::string>{"config:" + std::to_string(line) +
+                                        ": not read, because only the first YAML document of a kubeconfig counts"};
+    };
+    // `plain` has 16 lines
+    CHECK(warnings(plain + "---\n" + other) == said(18));
+    CHECK(warnings("%YAML 1.2\n---\n" + plain + "--- # theirs\n\n" + other) == said(21));
+    CHECK(warnings(plain + "--- {kind: Config}\n") == said(17));
+    CHECK(warnings(plain + "...\n---\r\n" + other) == said(19));
+    CHECK(warnings("\xef\xbb\xbf---\n" + plain + "---\n---\nx: [\n") == said(20));
+    for (const std::string& text :
+         {plain + "---\n", plain + "...\n# the end\n", "---\n" + plain + "---\n\n...\n# x\n",
+          "# a\n\n--- # b\n" + plain, plain + "x: |\n  ---\n  text\n---", plain + "----: 1\n"})
+        CHECK(warnings(text).empty());
+}
+
+TEST_CASE("kubeconfig: what is missing in the first YAML document is said to be perhaps in what was not read") {
+    failure f;
+    parse_kubeconfig(plain + "---\n" + plain, "config", kubeconfig_options().context("other"), f);
+    CHECK(f.message() == "config: there is no context \"other\" (there are: c); config:18: not read, because only the "
+                         "first YAML document of a kubeconfig counts");
 }

@@ -104,7 +104,7 @@ public:
     std::string name_space = "default";
     std::string context;               ///< name of the context, for messages
     std::string origin;                ///< where it came from: file name(s), "in-cluster", "--server"
-    std::vector<std::string> warnings; ///< missing files, insecure; the client logs them
+    std::vector<std::string> warnings; ///< missing files, insecure, what is not read; the client logs them
     /// As documented there, except: a `request` of 0 means a minute. Lists have no `request` limit, since they may take
     /// as long as data arrives. Watches have no `body_idle`, 30 s for the header (`watch_options::late_header`: all
     /// their time), and end 15 s after their time-out at the latest: before that, the server decides when they end.
@@ -163,7 +163,8 @@ public:
 /// missing files are skipped), else from ~/.kube/config. Relative paths in a file are relative to its folder; inline
 /// data takes precedence over a file. With `server` alone and no file at all, that server is used without credentials.
 /// With `cluster` or `user` there need be no current context: who gives no `user` then has no credentials. YAML's merge
-/// keys (<<) are followed; a map's own members win. Nothing is run here: an exec plugin (one that does not insist on a
+/// keys (<<) are followed; a map's own members win. Of several YAML documents in a file only the first is read, as in
+/// kubectl, which a warning says. Nothing is run here: an exec plugin (one that does not insist on a
 /// terminal by interactiveMode Always) is run by the first request.
 ///
 /// *Proxies*: `proxy-url` of the cluster (http, https, socks5; also with `server`), else the environment, by the rules
