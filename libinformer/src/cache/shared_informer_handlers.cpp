@@ -266,13 +266,8 @@ std::uint64_t shared_informer::handler_handle::exceptions() const noexcept {
     return state_->exceptions.load(std::memory_order_relaxed);
 }
 
-/// What was taken out of the queue in one piece waits all the same, until the handler was called with it.
 subscription_figures shared_informer::handler_handle::figures() const {
-    subscription_figures f = state_->from->figures();
-    const std::uint64_t in_hand = std::min<std::uint64_t>(state_->in_hand.load(std::memory_order_relaxed), f.delivered);
-    f.pending += in_hand;
-    f.delivered -= in_hand;
-    return f;
+    return state_->figures();
 }
 
 } // namespace informer

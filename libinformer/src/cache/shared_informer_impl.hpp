@@ -102,7 +102,16 @@ struct shared_informer::handler_handle::state {
     std::atomic<bool> synced{false}, removed{false};
     std::atomic<std::uint64_t> exceptions{0};
     std::atomic<std::size_t> in_hand{0}; ///< events of a portion that the next slice of calls goes on with
-    std::vector<std::string> logged;     ///< kinds of exceptions that were logged
+
+    /// What was taken out of the queue in one piece waits all the same, until the handler was called with it.
+    subscription_figures figures() const {
+        subscription_figures f = from->figures();
+        const std::uint64_t taken = std::min<std::uint64_t>(in_hand.load(std::memory_order_relaxed), f.delivered);
+        f.pending += taken;
+        f.delivered -= taken;
+        return f;
+    }
+    std::vector<std::string> logged; ///< kinds of exceptions that were logged
 };
 
 /// *Executor*: everything runs on the runtime's, except for what the mutex guards.
@@ -200,6 +209,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void note_held_up_by(std::string who);
     void note_confirmed();
     void note_depth() const; ///< of the queue
+    void note_slowest_listener() const;
     void note_index_errors();
     bool is_told(const std::string& where, const failure& f, bool failing); ///< in the log, in these words or nearly so
     failure out_of_memory() const { return failure(errc::pool_full, name + ": out of memory"); }

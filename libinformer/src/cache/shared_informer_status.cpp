@@ -269,6 +269,17 @@ void shared_informer::impl::note_depth() const {
     gauge("informer_queue_depth", live ? static_cast<double>(live->queue.size()) : 0.0);
 }
 
+/// How much waits for a listener changes with each event and without a batch: looked at now and then, it costs nothing.
+void shared_informer::impl::note_slowest_listener() const {
+    if (!rt.metrics()) return;
+    std::size_t most = 0;
+    for (const subscriber& one : subscribers)
+        if (!one->closed()) most = std::max(most, one->figures().pending);
+    for (const auto& h : live->handlers)
+        if (!h->from->closed()) most = std::max(most, h->figures().pending);
+    gauge("informer_listener_pending", static_cast<double>(most));
+}
+
 informer_status shared_informer::impl::status() const {
     const std::lock_guard lock(mutex);
     return figures;
@@ -292,7 +303,8 @@ namespace {
 constexpr std::array restart_reasons = {"list", "watch-list", "open", "stream", "decode"};
 constexpr std::array failure_counters = {"informer_relists_total", "informer_bad_objects_total",
                                          "informer_handler_exceptions_total"};
-constexpr std::array gauges = {"informer_objects", "informer_bytes", "informer_queue_depth"};
+constexpr std::array gauges = {"informer_objects", "informer_bytes", "informer_queue_depth",
+                               "informer_listener_pending"};
 constexpr std::array others = {"informer_list_requests_total", "informer_watch_requests_total",
                                "informer_received_bytes_total", "informer_lag_seconds",
                                "informer_confirmed_timestamp_seconds"};
@@ -304,6 +316,7 @@ constexpr std::array others = {"informer_list_requests_total", "informer_watch_r
 void shared_informer::impl::begin_metrics() {
     live->series = detail::series_share(rt.metrics(), "informer", name);
     for (const auto* counter : failure_counters) count(counter, 0);
+    note_slowest_listener();
     for (const auto* reason : restart_reasons) count("informer_restarts_total", 0, "reason", reason);
 }
 

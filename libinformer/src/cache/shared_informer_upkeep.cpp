@@ -53,13 +53,14 @@ asio::awaitable<bool> shared_informer::impl::compaction_pays(self s, std::uint64
     co_return s->pool->wants_compaction(kept);
 }
 
-/// What readers drop is freed after the next batch. If no batch comes for long, an empty one is sent through the queue,
+/// Also measures the slowest listener. What readers drop is freed after the next batch. If no batch comes for long, an empty one is sent through the queue,
 /// so that only the consumer ever tidies.
 asio::awaitable<void> shared_informer::impl::keep_tidy(self s) {
     co_await asio::this_coro::throw_if_cancelled(false);
     for (;;) {
         const bool slept = co_await s->rt.clock().sleep_for(between_tidyings);
         if (!slept || s->stopping) co_return;
+        s->note_slowest_listener();
         if (s->live->queue.size() == 0) s->live->queue.push(delta(delta::kind::resync)); // for no subscriber
     }
 }

@@ -56,6 +56,7 @@ std::vector<known_metric> all_known() {
         {"informer_bytes", "Memory of the cache: documents, keys and indexes.", {}},
         {"informer_confirmed_timestamp_seconds", "When the server last showed that the cache is not behind it.", {}},
         {"informer_queue_depth", "Deltas that are received and not yet applied.", {}},
+        {"informer_listener_pending", "Events that wait for the slowest listener, looked at each half minute.", {}},
         {"informer_events_total", "Changes of the cache by type.", {}},
         {"informer_received_bytes_total", "Bytes of lists and watches that were received.", {}},
         {"informer_restarts_total", "Lists and watches that ended otherwise than planned, by reason.", {}},

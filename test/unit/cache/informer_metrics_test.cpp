@@ -4,9 +4,14 @@
 
 #include <informer/cache/informer_factory.hpp>
 
+#include <boost/asio/post.hpp>
+
 #include <algorithm>
+#include <chrono>
 #include <deque>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -71,7 +76,8 @@ TEST_CASE("informers of one resource with different selectors or names have seri
 }
 
 TEST_CASE("the gauges of an informer that is gone are 0", "[informer][metrics]") {
-    const std::vector<std::string> names = {"informer_objects", "informer_bytes", "informer_queue_depth"};
+    const std::vector<std::string> names = {"informer_objects", "informer_bytes", "informer_queue_depth",
+                                            "informer_listener_pending"};
     measured m;
     SECTION("stopped") {
         shared_informer& pods = m.add(informer_options(), {pod("a", 1)});
@@ -114,7 +120,7 @@ TEST_CASE("an informer that stops leaves no series in its sink", "[informer][met
     m.here.settle();
     w->added(pod("c", 2)).modified(pod("a", 3)).deleted(pod("b", 4));
     m.here.settle();
-    const std::size_t all = 4 + 1 + 3 + 5 + 6; // gauges, lag, events, restarts, counters: what docs/metrics.md lists
+    const std::size_t all = 5 + 1 + 3 + 5 + 6; // gauges, lag, events, restarts, counters: what docs/metrics.md lists
     CHECK(m.told->live.size() == all);
     SECTION("stopped") {
         pods.stop();
@@ -300,6 +306,84 @@ TEST_CASE("while a subscriber holds an informer up, the depth of its queue and i
     CHECK(delivered == 14);
     CHECK(depth() == 0);
     CHECK(m.pods.status().objects == 14);
+}
+
+TEST_CASE("a metric says how much waits for the slowest listener, each half minute, also while it holds up the others",
+          "[informer][metrics]") {
+    metered m;
+    const auto w = m.source->on_watch();
+    w->bookmark("1", true);
+    auto quick = m.pods.subscribe();
+    auto slow = m.pods.subscribe(subscription_options().capacity(4));
+    std::optional<subscription> stuck;
+    m.start();
+    read_all(quick);
+    read_all(slow);
+    const auto pending = [&m] { return m.told->gauges.at("informer_listener_pending resource=pods"); };
+    const auto change = [&](int from, int n) {
+        for (int i = from; i < from + n; ++i) w->added(pod("a" + std::to_string(i), i));
+        m.here.settle();
+        read_all(quick);
+    };
+    CHECK(pending() == 0);
+    change(2, 3);
+    CHECK(pending() == 0); // not yet looked at
+    m.here.pass(30s);
+    CHECK(pending() == 3);
+    change(5, 6); // past its capacity
+    m.here.pass(30s);
+    CHECK(pending() == 9);
+    SECTION("it catches up") {
+        read_all(slow);
+        m.here.pass(30s);
+        CHECK(pending() == 0);
+    }
+    SECTION("it leaves") {
+        slow.close();
+        m.here.pass(30s);
+        CHECK(pending() == 0);
+    }
+    SECTION("it holds up the others") {
+        read_all(slow);
+        stuck.emplace(m.slow_one());
+        read_all(*stuck);
+        change(20, 5);
+        m.here.pass(30s);
+        CHECK(pending() >= 1);
+        CHECK(pending() < 5);
+    }
+}
+
+TEST_CASE("events that a handler has in hand wait for it, too, in the metric of the slowest listener",
+          "[informer][metrics]") {
+    metered m;
+    const auto w = m.source->on_watch();
+    w->bookmark("1", true);
+    m.start();
+    std::size_t calls = 0;
+    const auto slow = [&calls](const object&, bool) {
+        ++calls;
+        const auto end = std::chrono::steady_clock::now() + 300us;
+        while (std::chrono::steady_clock::now() < end) {
+        }
+    };
+    const auto h = m.pods.add_event_handler(slow, nullptr, nullptr);
+    m.here.settle();
+    w->begin_change(); // all in one piece
+    for (int i = 0; i < 199; ++i) w->added(pod("a" + std::to_string(i), 2));
+    w->end_change();
+    double most = 0;
+    std::function<void()> look = [&] { // between two slices of calls
+        most = std::max(most, m.told->gauges.at("informer_listener_pending resource=pods"));
+        if (calls != 0 && most == 0) m.here.clock->advance(30s);
+        if (calls < 199) boost::asio::post(m.here.context, look);
+    };
+    boost::asio::post(m.here.context, look);
+    m.here.settle();
+    CHECK(calls == 199);
+    CHECK(most > 100);
+    m.here.pass(30s);
+    CHECK(m.told->gauges.at("informer_listener_pending resource=pods") == 0);
 }
 
 TEST_CASE("while a resync waits for its subscriber, the depth of the queue is reported", "[informer][metrics]") {
