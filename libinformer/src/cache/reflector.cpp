@@ -368,12 +368,14 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
             polled_ = true;
             parked_ = false;
         }
-        const bool newer = last_ < r.resource_version;
+        const resource_version& theirs = r.resource_version;
+        const bool newer = !(theirs <= last_); // or of another form, of which it cannot be told
         // If a watch tells all, what it does not report has not happened. But a server that was away may have been
         // restored to another state, whose version is already past ours.
         const bool doubtful = options_.tells_all_ ? away_ : now - *confirmed_ >= options_.watch_timeout_;
-        if (below(r.resource_version)) {
+        if (below(theirs) || theirs.empty()) { // without a version it tells nothing; a list does
             fetch_again(true);
+            list_this_time_ = theirs.empty();
         } else if (newer && (polled_ || doubtful)) {
             // Newer perhaps by objects that are not ours, or because the watch fails to report something. For as long
             // as a watch lasts, that is left open; but a server whose watch cache stands still would never report it.

@@ -83,6 +83,45 @@ TEST_CASE("epoch: a whole time-out without event or bookmark asks for the newest
     CHECK_FALSE(m.next().check);
 }
 
+TEST_CASE("epoch: a check that is answered without a version confirms nothing and leads to a list", "[reflector]") {
+    const bool by_chance = GENERATE(true, false);
+    machine m;
+    m.follow("20");
+    m.pass(m.last.watch.timeout_);
+    m.watch_done();
+    const auto confirmed = m.r.confirmed();
+    CHECK(m.next().check);
+    CHECK(m.page_done("") == page::checked);
+    CHECK(m.r.confirmed() == confirmed);
+    CHECK(m.next().what == step::list);
+    CHECK(m.last.fresh);
+    CHECK(m.last.list.resource_version_.empty());
+    const std::string version = by_chance ? "21" : "";
+    CHECK(m.page_done(version) == page::complete);
+    CHECK(m.r.confirmed() == m.now);
+    CHECK(m.r.epoch() == 1);
+    CHECK(m.next().watch.resource_version_ == version);
+}
+
+TEST_CASE("epoch: another version that cannot be compared counts as newer, and the same one does not", "[reflector]") {
+    machine m;
+    m.follow("a7");
+    const auto confirmed = m.r.confirmed();
+    quiet_after_an_absence(m);
+    CHECK(m.next().check);
+    CHECK(m.page_done("a8") == page::checked);
+    CHECK(m.r.confirmed() == confirmed);
+    CHECK(m.next().watch.resource_version_ == "a7");
+    m.r.opened(m.now);
+    m.pass(m.last.watch.timeout_);
+    m.watch_done();
+    CHECK(m.next().check);
+    const bool same = GENERATE(true, false);
+    CHECK(m.page_done(same ? "a7" : "a8") == page::checked);
+    CHECK(m.r.confirmed() == (same ? m.now : confirmed));
+    CHECK(m.next().what == (same ? step::watch : step::list));
+}
+
 TEST_CASE("epoch: initial events are no sign that the watch they came with reports anything", "[reflector]") {
     machine m;
     m.sync("20");
