@@ -114,6 +114,8 @@ void frames(std::string_view bytes) {
     while (!peek.step(5)) {
     }
     expect(peek.key() == peek_key(text), "a key in steps is another one");
+    const std::string uid = peek_uid(text.substr(0, text.size() / 2));
+    expect(uid.empty() || uid == peek_uid(text), "the uid of a text that breaks off is another one");
 }
 
 } // namespace informer::fuzz

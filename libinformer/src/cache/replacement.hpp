@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -22,6 +23,12 @@ namespace informer::detail {
 inline constexpr std::size_t most_bad_keys = 10'000;
 /// The number of bad objects that the status and the log name.
 inline constexpr std::size_t most_bad_told = 16;
+
+/// True if what cannot be used is another object than `o`, under the same name.
+inline bool is_another(const bad_object& now, const object& o) {
+    const std::string was = o.uid(); // of some servers empty
+    return !was.empty() && !now.uid.empty() && was != now.uid;
+}
 
 /// Takes about 16 bytes an object: objects that did not change are shared with the cache.
 struct replacement {
@@ -114,7 +121,7 @@ struct replacement {
     /// True if a bad object with this key is another one than `o`, which is gone then.
     bool replaces(const object_key& key, const object& o) const {
         const auto bad = bad_keys.find(key);
-        return bad != bad_keys.end() && !bad->second->uid.empty() && bad->second->uid != o.uid();
+        return bad != bad_keys.end() && is_another(*bad->second, o);
     }
 
 private:

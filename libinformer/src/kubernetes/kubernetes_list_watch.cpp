@@ -83,8 +83,9 @@ struct object_reader {
         bool proven = true;
         object o = large->steps->finish(why);
         bad_object about = std::move(large->about);
+        const std::string_view beginning = large->text.substr(0, large_text); // to look further would take long
         large.reset();
-        return judge(std::move(o), {}, why, proven, about, fatal);
+        return judge(std::move(o), beginning, why, proven, about, fatal);
     }
 
     object_sink* sink;
@@ -101,8 +102,13 @@ struct object_reader {
     };
     std::optional<large_object> large;
 
+    static void identify(bad_object& about, std::string_view text) {
+        if (about.key.empty()) about.key = peek_key(text);
+        about.uid = peek_uid(text);
+    }
+
 private:
-    /// `text`: where the key can be read from, if it is not known yet.
+    /// `text`: where a bad object's uid can be read from, and its key if it is not known yet.
     object judge(object o, std::string_view text, failure& why, bool& proven, bad_object& about, failure& fatal) const {
         if (why == errc::pool_full) {
             fatal = why.within(doing + ": decode");
@@ -118,7 +124,7 @@ private:
         proven = proven || why == errc::no_metadata || why == errc::bad_configuration ||
                  (why == errc::not_an_object && sink->pool().options().transform_);
         if (!proven) return {};
-        if (about.key.empty()) about.key = peek_key(text);
+        identify(about, text);
         const std::string which = about.key.empty() ? "object " + std::to_string(about.position) : about.key.str();
         about.why = why.within(doing + ": decode " + which);
         sink->quarantine(std::move(about));
@@ -144,7 +150,7 @@ struct list_reader : object_reader {
         context.position = framer.position();
         context.from_list = true;
         if (framer.oversized()) {
-            context.key = peek_key(framer.item());
+            identify(context, framer.item());
             context.why = over_the_limit(doing + ": item " + std::to_string(context.position), largest);
             sink->quarantine(std::move(context));
             return;
@@ -292,7 +298,7 @@ struct watch_reader : object_reader {
             // As a bad event of an open watch it would count as a sign of life from the server.
             f = failure(errc::bad_response, doing + ": what came is no watch event");
         } else if (framer.oversized()) {
-            context.key = peek_key(framer.object());
+            identify(context, framer.object());
             context.why = over_the_limit(which(context), largest);
             sink->quarantine(std::move(context));
         } else if (type == "ADDED" || type == "MODIFIED" || type == "DELETED") {
@@ -303,7 +309,7 @@ struct watch_reader : object_reader {
         } else if (type == "ERROR") {
             f = refused_in_stream(framer.object(), doing);
         } else {
-            context.key = peek_key(framer.object().substr(0, large_text));
+            identify(context, framer.object().substr(0, large_text));
             context.why =
                 failure(errc::bad_response, which(context) + " has the unknown type '" + printable(type, 64) + "'");
             sink->quarantine(std::move(context));

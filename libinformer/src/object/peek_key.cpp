@@ -208,4 +208,21 @@ object_key peek_key(std::string_view json) {
     return all.key();
 }
 
+std::string peek_uid(std::string_view json) {
+    member_walk members(json);
+    bool in_metadata = false;
+    while (members.next()) {
+        if (!detail::says(members.key(), in_metadata ? "uid" : "metadata")) {
+            members.pass(json.size());
+        } else if (!std::exchange(in_metadata, true)) {
+            members = member_walk(members.rest());
+        } else {
+            const auto literal = members.value();
+            auto text = literal ? detail::unescape(*literal) : std::nullopt;
+            return text ? *std::move(text) : std::string();
+        }
+    }
+    return {};
+}
+
 } // namespace informer

@@ -85,6 +85,7 @@ object decode(object_sink& sink, const std::string& text, bad_object about, fail
         about.why = failure(errc::no_metadata, "decode object " + std::to_string(about.position));
     }
     if (!about.why) return o;
+    about.uid = peek_uid(text);
     sink.quarantine(std::move(about));
     return {};
 }

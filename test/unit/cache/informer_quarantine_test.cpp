@@ -203,8 +203,9 @@ TEST_CASE("bad objects in a relist: an object that may still exist is not delete
         }
     }
     SECTION("named, and another object than before: that one is gone") {
-        const std::string other = R"({"kind":"Node","apiVersion":"v1","metadata":{"namespace":"default","name":"a",)"
-                                  R"("uid":"another","resourceVersion":"8"}})";
+        const std::string identity = R"("metadata":{"namespace":"default","name":"a","uid":"another"})";
+        const std::string other = GENERATE_COPY(R"({"kind":"Node","apiVersion":"v1",)" + identity + "}",
+                                                R"({"spec":tru,)" + identity + "}", "{" + identity + R"(,"spec":})");
         b.source->on_list(list_of({other, pod("b", 2), pod("c", 3)}, "9"));
         w->fail(status_failure(410, "Expired"));
         b.settle();
@@ -244,6 +245,48 @@ TEST_CASE("bad objects in a relist: an object that may still exist is not delete
             CHECK(b.pods.status().lists == 4); // and then no more
         }
     }
+}
+
+TEST_CASE("a bad object of a relist does not replace one that came without a uid", "[informer]") {
+    bench b(informer_options().watch_list(false));
+    const std::string head = R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"a")";
+    b.source->on_list(list_of({head + "}}"}, "5"));
+    const auto w = b.source->on_watch();
+    b.start();
+    b.source->on_list(list_of({head + R"(,"uid":"uid-a"},"spec":})"}, "9"));
+    b.source->on_watch();
+    w->fail(status_failure(410, "Expired"));
+    b.settle();
+    b.pass(2s);
+    CHECK(b.pods.status().relists == 1);
+    CHECK(b.pods.status().quarantined == 1);
+    CHECK(b.pods.snapshot().size() == 1);
+}
+
+TEST_CASE("a bad event of another object than the cached one leads to a list, which tells", "[informer]") {
+    bench b(informer_options().watch_list(false));
+    auto events = b.pods.subscribe();
+    b.source->on_list(list_of({pod("a", 1), pod("b", 2)}, "5"));
+    const auto w = b.source->on_watch();
+    b.start();
+    read_all(events);
+    const std::string bad = R"({"metadata":{"namespace":"default","name":"a","uid":"another"},"spec":})";
+    const bool deleted = GENERATE(false, true);
+    if (deleted)
+        w->deleted(bad);
+    else
+        w->added(bad);
+    b.settle();
+    CHECK(read_all(events).empty());
+    CHECK(b.pods.status().quarantined == (deleted ? 0 : 1));
+    const bool gone = GENERATE(true, false); // else the event was a repetition
+    b.source->on_list(gone ? list_of({bad, pod("b", 2)}, "9") : list_of({pod("a", 1), pod("b", 2)}, "9"));
+    b.source->on_watch();
+    b.pass(5s);
+    CHECK(b.pods.status().lists == 2);
+    CHECK(read_all(events) == (gone ? words{"-a:1?#"} : words{}));
+    CHECK(b.pods.snapshot().size() == (gone ? 1 : 2));
+    CHECK(b.pods.status().quarantined == (gone ? 1 : 0));
 }
 
 TEST_CASE("bad objects of a page that broke and was asked for again do not count", "[informer]") {

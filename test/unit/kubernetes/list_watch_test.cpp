@@ -253,6 +253,43 @@ TEST_CASE("list: bad items are quarantined by key or position, the others arrive
     CHECK(sink.bad[2].why.message() == "list pods: decode object 3");
 }
 
+TEST_CASE("list and watch: a bad object tells its uid, however it is bad") {
+    const std::string head = R"({"metadata":{"name":"a","namespace":"default","uid":"u-1"},"v":)";
+    const std::string large = "\"" + std::string(300'000, 'x') + "\"";
+    bench b;
+    recorder sink;
+    failure f;
+    SECTION("in a list") {
+        b.answers->next.emplace_back(
+            pod_list({head + "tru}", head + "\"\xff\"}", head + std::string(2000, '[') + std::string(2000, ']') + "}",
+                      head + "[" + large + ",nul]}"}));
+        list(b, sink, f);
+        CHECK(sink.bad.size() == 4);
+    }
+    SECTION("in a watch") {
+        b.answers->next.push_back(
+            reply().streamed({watch_event("MODIFIED", head + "tru}"), watch_event("STRANGE", head + "true}"),
+                              watch_event("DELETED", head + "[" + large + ",nul]}")}));
+        watch(b, sink, f);
+        CHECK(sink.bad.size() == 3);
+    }
+    SECTION("too large") {
+        b.config.max_object = 100'000;
+        b.api.emplace(b.rt, b.config);
+        b.answers->next.emplace_back(pod_list({head + large + "}"}));
+        list(b, sink, f);
+        b.answers->next.push_back(reply().streamed({watch_event("MODIFIED", head + large + "}")}));
+        watch(b, sink, f);
+        CHECK(sink.bad.size() == 2);
+    }
+    CHECK_FALSE(f);
+    for (const auto& bad : sink.bad) {
+        CAPTURE(bad.why.what());
+        CHECK(bad.key == object_key("default", "a"));
+        CHECK(bad.uid == "u-1");
+    }
+}
+
 TEST_CASE("list: a sink without objects is not asked for older versions, and bad items still have their keys") {
     bench b;
     b.answers->next.emplace_back(

@@ -55,3 +55,16 @@ TEST_CASE("peek_key reads the same from a text as servers write it and from one 
     const std::string long_name(5000, 'x');
     CHECK(peek_key(R"({"metadata":{"name":")" + long_name + R"(","namespace":"ns"}})") == object_key("ns", long_name));
 }
+
+TEST_CASE("peek_uid reads the uid of the object and no other, and none from a text that breaks off in it", "[framer]") {
+    CHECK(peek_uid(R"({"metadata":{"name":"n","namespace":"ns","uid":"u"}})") == "u");
+    CHECK(peek_uid(R"( { "spec":{"uid":"no"}, "uid":"no", "metadata" : { "ownerReferences":[{"uid":"no"}],)"
+                   R"( "labels":{"uid":"no"}, "u\u0069d" : "\u0061\"" } } )") == "a\"");
+    for (const char* none : {"", "{", "[]", "7", "garbage", R"({"metadata":null})", R"({"metadata":{}})",
+                             R"({"metadata":{"uid":5}})", R"({"metadata":{"uid":null}})", R"({"uid":"u"})",
+                             R"({"metadata":{"name":"n"},"spec":{"uid":"u"}})", R"({"metadata":{"uid":"\ud800"}})"})
+        CHECK(peek_uid(none).empty());
+    const std::string_view text = R"({"kind":"P","metadata":{"name":"n","labels":{"a":"b"},"uid":"u-1"},"spec":{}})";
+    const std::size_t whole = text.find("u-1") + 4;
+    for (std::size_t i = 0; i <= text.size(); ++i) CHECK(peek_uid(text.substr(0, i)) == (i < whole ? "" : "u-1"));
+}

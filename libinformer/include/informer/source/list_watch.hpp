@@ -96,8 +96,8 @@ struct bad_object {
     bool from_list = false;
     informer::resource_version resource_version; ///< if it could be read
     failure why;
-    /// If the source knows it. An item of a list that has another uid than the cached object shows that this one is
-    /// gone: its last good version does not stay.
+    /// If it could be read. An item of a list that has another uid than the cached object shows that this one is gone:
+    /// its last good version does not stay. An event that has another uid leads to a list.
     std::string uid;
 };
 
