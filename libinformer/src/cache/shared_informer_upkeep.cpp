@@ -53,8 +53,8 @@ asio::awaitable<bool> shared_informer::impl::compaction_pays(self s, std::uint64
     co_return s->pool->wants_compaction(kept);
 }
 
-/// Also measures the slowest listener. What readers drop is freed after the next batch. If no batch comes for long, an empty one is sent through the queue,
-/// so that only the consumer ever tidies.
+/// What readers drop is freed after the next batch. If no batch comes for long, an empty one is sent through the queue,
+/// so that only the consumer ever tidies. The slowest listener is measured on the way.
 asio::awaitable<void> shared_informer::impl::keep_tidy(self s) {
     co_await asio::this_coro::throw_if_cancelled(false);
     for (;;) {

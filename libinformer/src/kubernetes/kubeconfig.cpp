@@ -82,8 +82,8 @@ void check_size(const std::string& yaml) {
     parser.HandleNextDocument(counter);
 }
 
-/// The line of the first thing behind the first document; 0: there is none. "---" or "..." at the beginning of a line is
-/// a marker wherever it stands. Of UTF-16, nothing is found.
+/// The line of the first thing behind the first document; 0: there is none. "---" or "..." at the beginning of a line
+/// is a marker wherever it stands. Of UTF-16, nothing is found.
 int line_behind_first_document(std::string_view yaml) {
     bool begun = false, over = false;
     for (int line = 1; !yaml.empty(); ++line) {

@@ -59,8 +59,8 @@ public:
     virtual bool namespaced() const noexcept { return true; }
     /// The only namespace that it has; empty: all.
     virtual std::string_view name_space() const noexcept { return {}; }
-    /// Whether an object of this namespace would be in it; empty: an object that is in none. True for any if the resource
-    /// has no namespaces.
+    /// Whether an object of this namespace would be in it; empty: an object that is in none. True for any if the
+    /// resource has no namespaces.
     bool has(std::string_view name_space) const noexcept;
 };
 
