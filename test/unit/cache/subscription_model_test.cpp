@@ -223,13 +223,15 @@ TEST_CASE("threads: a batch of the whole initial state is taken in portions, wit
     while (!seen && std::chrono::steady_clock::now() < deadline) {
         const auto state = make_state();
         state->start(all, resource_version("1"));
-        std::atomic<bool> over = false;
+        std::atomic<bool> begun = false, over = false;
         std::thread producer([&] {
             while (!over) {
+                begun = true;
                 const auto taken = state->figures().delivered;
                 if (taken != 0 && taken < n) seen = true;
             }
         });
+        while (!begun) std::this_thread::yield(); // on a busy machine it would be there when all is over
         asio::io_context context(1);
         std::vector<event> batch;
         asio::co_spawn(context, state->next_batch(2 * n),
