@@ -21,6 +21,7 @@ TEST_CASE("R3 any_version lists at 0 first", "[reflector]") {
     o.any_version_ = true;
     machine m(o);
     CHECK(m.next().list.resource_version_ == "0");
+    CHECK(m.last.list.resource_version_match_.empty());
     CHECK(m.last.list.limit_ == 500);
     m.page_done("10");
     m.next();

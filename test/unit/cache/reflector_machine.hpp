@@ -71,6 +71,7 @@ struct machine {
         return l;
     }
     page page_done(const std::string& version, const std::string& continue_token = "", std::uint64_t items = 0) {
+        r.opened(now);
         why = failure();
         return r.page_done(now, answer(version, continue_token, items), why);
     }

@@ -339,7 +339,7 @@ TEST_CASE("X5 a server known for watch-list is given 30 s without progress, and 
     CHECK_FALSE(m.r.tick(m.now));
     m.pass(1s);
     CHECK(m.r.tick(m.now));
-    m.watch_done(ended_by_us);
+    CHECK(m.watch_done(ended_by_us) == errc::body_idle_timeout);
     CHECK(m.wait() == 800ms);
     CHECK(m.next().what == step::list);
     CHECK(m.r.support() == watch_list_support::yes); // this time by list, later by watch-list again
