@@ -161,6 +161,22 @@ TEST_CASE("etcd list: a page that is too large for one answer is requested again
     CHECK(sink.objects.size() == 100);
 }
 
+TEST_CASE("etcd list: a page that is too large even if it is small is an error, and is not requested for ever") {
+    bench b;
+    recorder sink;
+    failure f;
+    std::vector<int> limits;
+    b.etcd().answer = [&](const http::server_request& q) {
+        limits.push_back(number_in(q.body, "limit"));
+        const bool enough = limits.size() > 10;
+        return reply(enough ? 400 : 429,
+                     R"j({"code":8,"message":"grpc: received message larger than max (3 vs. 2)"})j");
+    };
+    list(b, sink, f);
+    CHECK(f == errc::too_many_requests);
+    CHECK(limits == std::vector<int>{500, 16});
+}
+
 TEST_CASE("etcd list: pages that do not continue one another are refused instead of being read for ever") {
     bench b;
     recorder sink;
@@ -174,6 +190,11 @@ TEST_CASE("etcd list: pages that do not continue one another are refused instead
     CHECK(f == errc::bad_response);
     CHECK(answers == 2);
     answers = 0;
+    b.etcd().next.emplace_back(range(9, {pair("/s/a", "{}", 3, 3)}, R"(,"more":true)"));
+    b.etcd().next.emplace_back(range(9, {}, R"(,"more":true)"));
+    list(b, sink, f);
+    CHECK(f == errc::bad_response);
+    CHECK(answers == 0); // not asked for a third page
     const auto first = list(b, sink, f, list_options().limit(1));
     REQUIRE(!f);
     list(b, sink, f, list_options().limit(1).continue_token(first.continue_token));
@@ -186,7 +207,13 @@ TEST_CASE("etcd list: pages of another cluster are refused") {
     failure f;
     b.etcd().next.emplace_back(range(9, {pair("/s/a", "{}", 3, 3)}, R"(,"more":true)"));
     b.etcd().next.emplace_back("{" + header(9, "78") + R"(,"kvs":[)" + pair("/s/b", "{}", 4, 4) + "]}");
-    list(b, sink, f);
+    if (GENERATE(true, false)) {
+        list(b, sink, f);
+    } else {
+        const auto first = list(b, sink, f, list_options().limit(1));
+        REQUIRE(!f);
+        list(b, sink, f, list_options().limit(1).continue_token(first.continue_token));
+    }
     CHECK(f == errc::gone);
     CHECK(f.what().find("another cluster answers") != std::string::npos);
 }
@@ -281,16 +308,18 @@ TEST_CASE("etcd list: whether no key can be used is decided over all pages") {
     bench b;
     recorder sink;
     failure f;
-    const bool last_is_good = GENERATE(true, false);
-    b.etcd().next.emplace_back(range(9, {pair("/s/a", "1", 2, 2)}, R"(,"more":true,"count":"2")"));
+    const bool first_is_good = GENERATE(true, false), last_is_good = GENERATE(true, false);
+    const bool good = first_is_good || last_is_good;
+    b.etcd().next.emplace_back(
+        range(9, {pair("/s/a", first_is_good ? "{}" : "1", 2, 2)}, R"(,"more":true,"count":"2")"));
     b.etcd().next.emplace_back(range(9, {pair("/s/b", last_is_good ? "{}" : "2", 3, 3)}));
     const auto first = list(b, sink, f, list_options().limit(1));
     REQUIRE(!f);
     CHECK(b.log.count(log_level::warning) == 0);
     list(b, sink, f, list_options().limit(1).continue_token(first.continue_token));
     REQUIRE(!f);
-    CHECK(b.log.count(log_level::warning) == (last_is_good ? 0 : 1));
-    CHECK(b.log.contains("wrap_values()") == !last_is_good);
+    CHECK(b.log.count(log_level::warning) == (good ? 0 : 1));
+    CHECK(b.log.contains("wrap_values()") == !good);
 }
 
 TEST_CASE("etcd list: etcd's refusals become the corresponding errors of the Kubernetes API") {

@@ -92,6 +92,22 @@ TEST_CASE("etcd members: one that breaks a watch is not the first to be asked fo
     CHECK(b.members[1]->requests.size() == 1);
 }
 
+TEST_CASE("etcd members: one that breaks a list is not the first to be asked for the next list") {
+    bench b(2);
+    recorder sink;
+    failure f;
+    b.members[0]->answer = [](const http::server_request&) {
+        return reply(range(9, {pair("/s/a", "{}", 3, 3)})).streamed(reply::cut, 60);
+    };
+    b.members[1]->answer = [](const http::server_request&) { return reply(range(9, {pair("/s/a", "{}", 3, 3)})); };
+    list(b, sink, f);
+    CHECK(f == condition::transport);
+    list(b, sink, f);
+    CHECK(!f);
+    CHECK(b.members[0]->requests.size() == 1);
+    CHECK(b.members[1]->requests.size() == 1);
+}
+
 TEST_CASE("etcd members: one that accepts a watch and never says that it is open is left for the next one") {
     bench b(2);
     b.where.time(http::timeouts().header(std::chrono::seconds(1)));

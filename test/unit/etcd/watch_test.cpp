@@ -276,3 +276,18 @@ TEST_CASE("etcd watch: with selectors, a key that stops matching is deleted and 
 TEST_CASE("etcd watch: without bookmarks progress is not reported") {
     CHECK(watched({created(5), progress(6)}, after("5").bookmarks(false)).told == lines{"opened"});
 }
+
+TEST_CASE("etcd watch: progress that is behind its events, or names no revision, is no bookmark") {
+    const std::string event = events(10, {put(pair("/s/a", "{}", 10, 10))});
+    CHECK(watched({created(5), event, progress(8)}).told == lines{"opened", "added a 10"});
+    CHECK(watched({created(5), result(R"("header":{"cluster_id":"77"})")}).told == lines{"opened"});
+}
+
+TEST_CASE("etcd watch: revisions that do not ascend fail it, also if the later one had nothing that is chosen") {
+    const std::string other = R"({"metadata":{"labels":{"l":"2"}}})", chosen = R"({"metadata":{"labels":{"l":"1"}}})";
+    watched w(
+        {created(5), events(10, {put(pair("/s/a", other, 10, 10))}), events(10, {put(pair("/s/b", chosen, 9, 9))})},
+        after("5").labels("l=1"));
+    CHECK(w.f == errc::bad_response);
+    CHECK(w.told == lines{"opened"});
+}
