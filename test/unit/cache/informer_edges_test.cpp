@@ -152,6 +152,76 @@ TEST_CASE("a list that has an object in a form that cannot be read does not make
     CHECK(b.pods.get("default/x").resource_version().str() == "1000");
 }
 
+// ---- time -----------------------------------------------------------------------------------------------------------
+
+TEST_CASE("X5 two seconds after a watch-list was opened and nothing came, it is listed", "[informer]") {
+    bench b;
+    const auto w = b.source->on_watch();
+    b.source->on_list(list_of({pod("a", 1)}, "5"));
+    b.source->on_watch();
+    b.start();
+    b.pass(1s);
+    w->open();
+    b.settle();
+    b.pass(1999ms);
+    CHECK(b.source->lists() == 0);
+    b.pass(1ms);
+    CHECK(b.source->lists() == 1);
+}
+
+TEST_CASE("X5 a watch-list of which bytes keep coming is waited for", "[informer]") {
+    bench b;
+    const auto w = b.source->on_watch();
+    w->open();
+    b.start();
+    for (int i = 0; i < 20; ++i) {
+        b.pass(1900ms);
+        w->bytes(1000);
+        b.settle();
+    }
+    w->added(pod("a", 1)).bookmark("5", true);
+    b.settle();
+    CHECK(b.pods.has_synced());
+    CHECK(b.source->lists() == 0);
+}
+
+TEST_CASE("a watch that a slow subscriber held up is not taken for silent", "[informer]") {
+    bench b(informer_options().queue_capacity(1).watch_timeout(2h));
+    auto held = b.pods.subscribe(one_at_a_time());
+    const auto w = b.sync_with({pod("a", 1)}, 5);
+    read_all(held);
+    for (int i = 6; i < 9; ++i) { // then a minute's silence is usual, and three are not
+        b.pass(1min);
+        w->bookmark(std::to_string(i));
+        b.settle();
+    }
+    hold_up(b, w, "a", 10);
+    w->modified(pod("a", 12)); // and then nothing more
+    b.settle();
+    b.pass(1h);
+    let_go(b, held);
+    CHECK(b.pods.get("default/a").resource_version().str() == "12");
+    CHECK(b.source->calls().size() == 1);
+    CHECK_FALSE(b.pods.status().last_error);
+    // From now on, silence counts.
+    b.source->on_watch();
+    b.pass(150s);
+    CHECK(b.source->calls().size() == 2);
+    CHECK(b.pods.status().last_error == errc::body_idle_timeout);
+}
+
+TEST_CASE("a state that a watch contradicts is fetched again within two seconds", "[informer]") {
+    bench b;
+    const auto w = b.sync_with({pod("a", 1)}, 5);
+    b.pass(10s);
+    w->modified(pod("a", 6, "", "another"));
+    b.settle();
+    const auto next = b.source->on_watch();
+    b.pass(2s);
+    CHECK(next->taken());
+    CHECK(b.source->calls().back().query.send_initial_events_);
+}
+
 // ---- what is not enough to fetch the state again --------------------------------------------------------------------
 
 TEST_CASE("a deletion or a change of the object that is there does not lead to a fetch of the state", "[informer]") {
@@ -263,10 +333,44 @@ TEST_CASE("X7 of bad objects without a name, status shows the first, counts all,
     CHECK(b.pods.status().quarantine.empty());
 }
 
-TEST_CASE("bookmarks are counted", "[informer]") {
+TEST_CASE("X7 an object that came and was deleted amid the initial events is gone, even if its last state is bad",
+          "[informer]") {
+    bench b;
+    const auto w = b.source->on_watch();
+    w->added(pod("a", 1)).added(pod("b", 2));
+    w->deleted(R"({"metadata":{"namespace":"default","name":"a","resourceVersion":"3"},"spec":})").bookmark("5", true);
+    b.start();
+    CHECK(b.pods.snapshot().size() == 1);
+    CHECK(b.pods.status().quarantined == 0);
+}
+
+// ---- status ---------------------------------------------------------------------------------------------------------
+
+TEST_CASE("bookmarks, and requests of each kind, are counted", "[informer]") {
     bench b;
     const auto w = b.sync_with({pod("a", 1)}, 5);
-    w->bookmark("6").bookmark("7");
+    w->bookmark("6").bookmark("7").end();
+    const auto next = b.source->on_watch();
     b.settle();
-    CHECK(b.pods.status().bookmarks == 2);
+    b.pass(1s);
+    next->bookmark("5"); // below the last: the newest version is asked for
+    b.source->on_list(list_of({pod("a", 1)}, "8"));
+    b.source->on_watch();
+    b.settle();
+    b.pass(10s);
+    const informer_status s = b.pods.status();
+    CHECK(s.bookmarks == 2);
+    CHECK(s.watch_lists == 1);
+    CHECK(s.watches == 2);
+    CHECK(s.lists == 1);
+}
+
+TEST_CASE("a list whose answer is of no use is a failure, and says why", "[informer]") {
+    bench b(informer_options().watch_list(false));
+    b.source->on_list(list_of({pod("a", 1)}, "5", "again"));
+    b.source->on_list(list_of({pod("b", 2)}, "5", "again"));
+    b.start();
+    CHECK(b.pods.status().phase == informer_phase::backing_off);
+    CHECK(b.pods.status().last_error == errc::bad_response);
+    CHECK_FALSE(b.pods.has_synced());
 }

@@ -55,11 +55,12 @@ TEST_CASE("an exception of the source is a failed attempt", "[informer]") {
     struct throwing final : list_watch {
         api_resource r = api_resource("", "v1", "pods", "Pod");
         int calls = 0;
-        bool odd = false;
+        bool odd = false, ours = false;
         const api_resource& resource() const override { return r; }
         std::string describe() const override { return "pods"; }
         asio::awaitable<list_result> list(list_options, object_sink&, failure&) override {
             ++calls;
+            if (ours) throw error(errc::too_large, "the list");
             if (odd) throw 1;
             throw std::runtime_error("list broke");
             co_return list_result();
@@ -85,6 +86,10 @@ TEST_CASE("an exception of the source is a failed attempt", "[informer]") {
         CHECK(source->calls > before);
     }
     CHECK_THAT(pods.status().last_error.what(), ContainsSubstring("unknown type"));
+    source->ours = true; // an error with a code is reported as what it is
+    b.pass(1min);
+    CHECK(pods.status().last_error == errc::too_large);
+    CHECK_FALSE(pods.has_synced());
     pods.stop();
 }
 
@@ -98,6 +103,29 @@ TEST_CASE("a list with too many pages in a row without anything new is a failed 
     CHECK(b.pods.status().last_error == errc::bad_response);
     CHECK_THAT(b.pods.status().last_error.what(), ContainsSubstring("nothing new"));
     CHECK(b.source->lists() == 60 + 1 + 100);
+}
+
+TEST_CASE("pages without anything new are counted for each list by itself", "[informer]") {
+    bench b(informer_options().watch_list(false).page_size(1));
+    auto w = b.source->on_watch();
+    const auto list_pages = [&b] { // a server that filters may send many that are empty
+        for (int i = 0; i < 60; ++i) b.source->on_list(list_of({}, "5", "page" + std::to_string(i)));
+        b.source->on_list(list_of({pod("a", 1)}, "5"));
+    };
+    list_pages();
+    b.start();
+    REQUIRE(b.pods.has_synced());
+    for (int i = 0; i < 3; ++i) {
+        list_pages();
+        const auto next = b.source->on_watch();
+        w->fail(status_failure(410, "Expired"));
+        w = next;
+        b.settle();
+        b.pass(1min);
+        CHECK(w->taken());
+        CHECK(b.pods.status().phase == informer_phase::watching);
+    }
+    CHECK_FALSE(b.log.contains("nothing new"));
 }
 
 TEST_CASE("a request that the source cancels by itself is a failed attempt", "[informer]") {
