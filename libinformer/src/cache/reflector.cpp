@@ -81,7 +81,6 @@ reflector::action reflector::next(time_point now) {
         a.what = step::list;
         a.check = true;
         select(a.list, options_).limit(1);
-        request_.consistent = request_.first_page = true;
         return a;
     }
     if (goal_ == goal::fetch && !by_watch_list()) {

@@ -155,7 +155,7 @@ void shared_informer::impl::apply(const delta& d, detail::event_shares& events) 
         const object_key key = d.current.key();
         const object before = index.current(key);
         index.set_resource_version(d.current.resource_version());
-        if (!before) clear_quarantine(key); // it never was usable
+        if (!before) clear_quarantine(key, d.current.resource_version()); // it never was usable
         // There is nothing to report about an unknown object; and a resumed watch may repeat the deletion of a
         // predecessor.
         if (!before || is_repetition(d.current.resource_version(), before.resource_version(), before)) break;
@@ -195,7 +195,7 @@ void shared_informer::impl::apply(const delta& d, detail::event_shares& events) 
             forget(d.bad->key);
             events.push_end_of(before, d.version.empty() ? before.resource_version() : d.version, event_reason::watch);
         } else if (d.type == watch_event_type::deleted && !d.bad->key.empty()) {
-            clear_quarantine(d.bad->key); // it never was usable, if it existed at all
+            clear_quarantine(d.bad->key, d.version); // it never was usable, if it existed at all
         } else {
             quarantine(*d.bad);
         }
@@ -214,7 +214,7 @@ void shared_informer::impl::upsert(const object& o, const indexer::place& there,
                                    detail::event_shares& events) {
     auto& index = store->index;
     const object& before = there.before;
-    if (!bad.empty() || bad_unnamed_count != 0) clear_quarantine(o.key(), version);
+    if (!bad.empty()) clear_quarantine(o.key(), version);
     if (!before) {
         index.put(o, there);
         events.push_back(event_kind::added, o, object(), version, why);
@@ -258,10 +258,6 @@ void shared_informer::impl::quarantine(const bad_object& b, bool logged) {
 void shared_informer::impl::forget(const object_key& key) {
     store->index.erase(key);
     of_old_epoch.erase(key);
-    clear_quarantine(key);
-}
-
-void shared_informer::impl::clear_quarantine(const object_key& key) {
     bad.erase(key);
 }
 

@@ -260,7 +260,6 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     }
     void forget(const object_key& key); ///< the object is gone
     void quarantine(const bad_object& b, bool logged = true);
-    void clear_quarantine(const object_key& key);
     void clear_quarantine(const object_key& key, const informer::resource_version& by); ///< unless `by` is older
 
     // ---- shared_informer_replace.cpp -------------------------------------------------------------------------------

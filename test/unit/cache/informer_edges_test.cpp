@@ -317,6 +317,24 @@ TEST_CASE("X7 an object that was good, then bad, then deleted, is in quarantine 
     CHECK(b.pods.status().quarantined == 0);
 }
 
+TEST_CASE("X7 the repeated deletion of its predecessor does not take an object that was never good out of quarantine",
+          "[informer]") {
+    const auto table = [](int version) { // what cannot be parsed has no version to compare
+        return R"({"apiVersion":"meta.k8s.io/v1","kind":"Table","metadata":{"namespace":"default","name":"x","resourceVersion":")" +
+               std::to_string(version) + R"("}})";
+    };
+    bench b;
+    const auto w = b.sync_with({pod("a", 1)}, 5);
+    w->added(table(9));
+    const bool readable = GENERATE(true, false);
+    w->deleted(readable ? pod("x", 7) : table(7));
+    b.settle();
+    CHECK(b.pods.status().quarantined == 1);
+    w->deleted(readable ? pod("x", 10) : table(10));
+    b.settle();
+    CHECK(b.pods.status().quarantined == 0);
+}
+
 TEST_CASE("X7 of bad objects without a name, status shows the first, counts all, and forgets them with the next list",
           "[informer]") {
     const std::string nameless = R"({"metadata":{"resourceVersion":"4"}})";
