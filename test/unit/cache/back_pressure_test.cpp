@@ -35,6 +35,23 @@ TEST_CASE("back_pressure: the watch waits for the subscriber, and nothing is mer
     CHECK(b.pods.status().held_up_by.empty());
 }
 
+TEST_CASE("back_pressure: while the informer waits, events of one batch are all delivered, one by one",
+          "[informer][promise]") {
+    bench b;
+    auto s = b.pods.subscribe(subscription_options().capacity(4).policy(overflow_policy::back_pressure));
+    const auto w = b.sync_with({}, 5);
+    w->begin_change();
+    for (int i = 0; i < 4; ++i) w->added(pod("p" + std::to_string(i), 6 + i));
+    w->end_change();
+    w->added(pod("last", 11));
+    b.settle();
+    REQUIRE_FALSE(b.pods.status().held_up_by.empty());
+    auto told = read_all(s);
+    b.settle();
+    for (auto& one : read_all(s)) told.push_back(std::move(one));
+    CHECK(told == words{"+p0:6", "+p1:7", "+p2:8", "+p3:9", "+last:11"});
+}
+
 TEST_CASE("back_pressure: a subscriber that closes lets the watch go on", "[informer][promise]") {
     bench b(informer_options().queue_capacity(8));
     auto s = b.pods.subscribe(subscription_options().capacity(4).policy(overflow_policy::back_pressure));

@@ -4,11 +4,15 @@
 #include <catch2/generators/catch_generators.hpp>
 
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace informer;
 using namespace informer::testing;
 using namespace std::chrono_literals;
+namespace asio = boost::asio;
 
 namespace {
 
@@ -150,6 +154,31 @@ TEST_CASE("a list that has an object in a form that cannot be read does not make
     w->modified(pod("x", 900));
     b.settle();
     CHECK(b.pods.get("default/x").resource_version().str() == "1000");
+}
+
+TEST_CASE("a batch holds at least one event, and each has the version of its object, in the initial state, too",
+          "[informer]") {
+    bench b;
+    const auto w = b.sync_with({pod("a", 1), pod("b", 2)}, 5);
+    auto events = b.pods.subscribe();
+    std::set<std::string> versions;
+    for (const std::size_t most : {0, 5}) {
+        asio::co_spawn(b.context, events.next_batch(most), [&versions](std::exception_ptr, std::vector<event> batch) {
+            for (const event& e : batch) versions.insert(e.version.str());
+        });
+        b.settle();
+        CHECK(versions.size() == (most == 0 ? 1 : 2));
+    }
+    CHECK(versions == std::set<std::string>{"1", "2"});
+}
+
+TEST_CASE("a subscription that was moved away can be given another one", "[informer]") {
+    bench b;
+    auto first = b.pods.subscribe();
+    const auto moved = std::move(first);
+    first = b.pods.subscribe();
+    b.sync_with({pod("a", 1)}, 5);
+    CHECK(read_all(first) == words{"+a:1!"}); // NOLINT(bugprone-use-after-move) that is the point
 }
 
 // ---- time -----------------------------------------------------------------------------------------------------------

@@ -40,6 +40,9 @@ TEST_CASE("list: the query is client-go's") {
                                                    "pods?fieldSelector=spec.nodeName%3Dn1&labelSelector=app%20in%20%"
                                                    "28a%2C%20b%29&resourceVersion=7&resourceVersionMatch=NotOlderThan");
     CHECK(sent(list_options().resource_version_match("Exact")) == "GET /api/v1/pods");
+    const shard_selector half = shard_selector::part(0, 2);
+    const auto with_shard = sent(list_options().shard(half).limit(5).continue_token("t"));
+    CHECK(with_shard.find("continue=t&limit=5&shardSelector=shardRange") != std::string::npos);
 }
 
 TEST_CASE("watch: the query is client-go's") {
@@ -61,6 +64,11 @@ TEST_CASE("watch: the query is client-go's") {
           "watch=true");
     CHECK(sent(watch_options().bookmarks(false).labels("a=b").fields("c=d").timeout(0s)) ==
           "GET /api/v1/pods?fieldSelector=c%3Dd&labelSelector=a%3Db&watch=true");
+    CHECK(sent(watch_options().bookmarks(false).send_initial_events().timeout(0s)) == // the end is a bookmark
+          "GET /api/v1/pods?allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&"
+          "watch=true");
+    const auto with_shard = sent(watch_options().shard(shard_selector::part(0, 2)).timeout(0s));
+    CHECK(with_shard.find("allowWatchBookmarks=true&shardSelector=shardRange") != std::string::npos);
 }
 
 TEST_CASE("list_watch: compressed answers are requested only if the configuration says so") {
@@ -114,6 +122,18 @@ TEST_CASE("list_watch: what was learnt about watch-list is shared by the resourc
     CHECK(b.api->make_list_watch(deployments())->watch_list() == watch_list_support::unknown);
 }
 
+TEST_CASE("list_watch: that a server has no watch-list is believed for an hour, that it has it for good") {
+    bench b;
+    const auto pods = source(b), others = b.api->make_list_watch(deployments());
+    pods->learnt(watch_list_support::no);
+    others->learnt(watch_list_support::yes);
+    b.clock->advance(59min);
+    CHECK(pods->watch_list() == watch_list_support::no);
+    b.clock->advance(1min);
+    CHECK(pods->watch_list() == watch_list_support::unknown);
+    CHECK(others->watch_list() == watch_list_support::yes);
+}
+
 // ---- list -----------------------------------------------------------------------------------------------------------
 
 TEST_CASE("list: items, version, token and the number that remains") {
@@ -157,6 +177,9 @@ TEST_CASE("list: an empty list and null items are fine") {
     b.answers->next.emplace_back(
         R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":null})");
     CHECK(list(b, sink, f).resource_version.str() == "5");
+    CHECK_FALSE(f);
+    b.answers->next.emplace_back(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"6"}})");
+    CHECK(list(b, sink, f).resource_version.str() == "6");
     CHECK_FALSE(f);
 }
 
@@ -421,7 +444,9 @@ TEST_CASE("list: an answer that is no list is refused") {
     failure f;
     for (const auto* text :
          {R"({"kind":"Table","metadata":{"resourceVersion":"1"},"rows":[]})", "{}", R"({"kind":"PodList"})",
-          R"({"kind":"PodList","metadata":[],"items":[]})", R"({"metadata":{"resourceVersion":"1"},"items":[]})"}) {
+          R"({"kind":"PodList","metadata":[],"items":[]})", R"({"metadata":{"resourceVersion":"1"},"items":[]})",
+          R"({"kind":"PodList","metadata":{"resourceVersion":"1"},"items":{}})",
+          R"({"kind":"PodList","metadata":{"resourceVersion":1 2},"items":[]})"}) {
         b.answers->next.emplace_back(text);
         list(b, sink, f);
         INFO(text << " " << f.what());
