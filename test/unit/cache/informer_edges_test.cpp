@@ -172,6 +172,36 @@ TEST_CASE("a batch holds at least one event, and each has the version of its obj
     CHECK(versions == std::set<std::string>{"1", "2"});
 }
 
+TEST_CASE("a subscription without capacity holds one event all the same", "[informer]") {
+    bench b;
+    auto events = b.pods.subscribe(subscription_options().capacity(0).policy(overflow_policy::back_pressure));
+    const auto w = b.sync_with({}, 5);
+    w->added(pod("a", 6)).added(pod("b", 7));
+    b.settle();
+    CHECK(read_all(events) == words{"+a:6"});
+    b.settle();
+    CHECK(read_all(events) == words{"+b:7"});
+}
+
+TEST_CASE("a subscription's figures tell what waits, how much waited at most, and what was handed out", "[informer]") {
+    bench b;
+    auto events = b.pods.subscribe();
+    const auto w = b.sync_with({}, 5);
+    w->begin_change();
+    for (int i = 0; i < 4; ++i) w->added(pod("p" + std::to_string(i), 6 + i));
+    w->end_change();
+    b.settle();
+    CHECK(events.figures().pending == 4);
+    CHECK(events.figures().peak_pending == 4);
+    events.try_next();
+    events.try_next();
+    CHECK(events.figures().pending == 2);
+    CHECK(events.figures().delivered == 2);
+    events.close();
+    CHECK(events.figures().pending == 0);
+    CHECK(events.figures().peak_pending == 4);
+}
+
 TEST_CASE("a subscription that was moved away can be given another one", "[informer]") {
     bench b;
     auto first = b.pods.subscribe();

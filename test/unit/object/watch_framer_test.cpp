@@ -69,6 +69,8 @@ TEST_CASE("a watch that cannot be framed is a syntax error with its offset", "[f
         {"{\"type\":\"ADDED\" \"object\":{}}", "byte 16: expected ',' or '}'", 0},
         {"{\"type\":\"ADDED\",\"object\":{}}\n{]", "byte 30: expected a key or '}'", 1},
         {"{\"type\":,}", "byte 8: expected a value", 0},
+        {"{\"type\" \"ADDED\"}", "byte 8: expected ':'", 0},
+        {"{\"type\":\"ADDED\",\"object\":{},}", "byte 28: expected a key", 0},
     };
     for (const auto& r : rows) {
         CAPTURE(r.text);
