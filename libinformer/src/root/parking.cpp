@@ -36,9 +36,10 @@ public:
         const guard lock(mutex_);
         if (std::exchange(w.entered_, false)) parked_.remove(w);
     }
-    /// Wakes waiters of this lot, which the caller has claimed; null entries are skipped.
+    /// Wakes the first of `all`, up to one of another lot, and takes them out of it. The caller has claimed them; null
+    /// entries are skipped.
     template <class Pointer>
-    void release(std::span<Pointer> all, bool woken);
+    void release(std::span<Pointer>& all, bool woken);
     /// The same for waiters of any lots.
     template <class Pointer>
     static void release_all(std::span<Pointer> all);
@@ -100,13 +101,12 @@ private:
     class turn; // a handler in which some waiters are resumed
     class lone; // a handler for one waiter that is resumed by its own executor
 
-    bool needs_turn() noexcept { // under the mutex; true: the caller must ask for one
-        if (n_ready_ <= turns_ * most_at_once) return false;
-        ++turns_;
-        return true;
+    std::size_t needed_turns() noexcept { // under the mutex; the caller must ask for as many
+        const std::size_t all = (n_ready_ + most_at_once - 1) / most_at_once;
+        return all > turns_ ? all - std::exchange(turns_, all) : 0;
     }
     void ask_for(std::size_t turns);
-    void try_to_ask() noexcept; // for one turn
+    void try_to_ask(std::size_t turns) noexcept;
     // Called only where the context is known to be an io_context.
     asio::io_context& own_context() { return static_cast<asio::io_context&>(context_); }
 
@@ -163,12 +163,12 @@ public:
     /// If a resumed handler throws, the waiters that this turn leaves in line get another turn.
     ~turn() {
         if (left_ == 0) return;
-        bool ask = false;
+        std::size_t turns = 0;
         {
             const guard lock(lot_.mutex_);
-            ask = lot_.needs_turn();
+            turns = lot_.needed_turns();
         }
-        if (ask) lot_.try_to_ask();
+        lot_.try_to_ask(turns);
     }
     void run() {
         waiter* next = nullptr;
@@ -180,7 +180,7 @@ public:
             next = take(ask);
         }
         while (next) {
-            if (ask) lot_.try_to_ask();
+            if (ask) lot_.try_to_ask(1);
             next->resume(next->woken_);
             if (left_ == 0) return;
             const guard lock(lot_.mutex_);
@@ -245,26 +245,29 @@ private:
 };
 
 template <class Pointer>
-void parking_lot::release(std::span<Pointer> all, bool woken) {
+void parking_lot::release(std::span<Pointer>& all, bool woken) {
     std::size_t turns = 0;
     line alone;
     posting under_way;
     {
         const guard lock(mutex_);
-        for (const Pointer& p : all) {
-            if (!p) continue;
-            waiter& w = *p;
+        std::size_t n = 0;
+        for (; n < all.size(); ++n) {
+            if (!all[n]) continue;
+            waiter& w = *all[n];
+            if (w.lot_ != this) break;
             if (w.single_ && std::exchange(w.entered_, false)) parked_.remove(w);
             w.woken_ = woken;
             w.state_.store(waiter::state::ready, std::memory_order_relaxed);
-            if (w.executor_) {
+            if (w.lone_) {
                 alone.push(w);
                 continue;
             }
             ready_.push(w);
             ++n_ready_;
-            turns += needs_turn();
         }
+        all = all.subspan(n);
+        turns = needed_turns();
         while (!held_up_.empty()) alone.push(held_up_.pop());
         if (turns > 0 || !alone.empty()) under_way.begin(posting_);
     }
@@ -290,13 +293,14 @@ void parking_lot::release(std::span<Pointer> all, bool woken) {
 template <class Pointer>
 void parking_lot::release_all(std::span<Pointer> all) {
     std::exception_ptr no_memory; // for one lot: the others are woken all the same
-    for (std::size_t first = 0, next = 0; first < all.size(); first = next) {
-        next = first + 1;
-        if (!all[first]) continue;
-        parking_lot* const lot = all[first]->lot_;
-        while (next < all.size() && (!all[next] || all[next]->lot_ == lot)) ++next;
+    while (!all.empty()) {
+        const Pointer& first = all.front();
+        if (!first) {
+            all = all.subspan(1);
+            continue;
+        }
         try {
-            lot->release(all.subspan(first, next - first), true);
+            first->lot_->release(all, true);
         } catch (...) {
             no_memory = std::current_exception();
         }
@@ -319,9 +323,9 @@ void parking_lot::ask_for(std::size_t turns) {
     for (; left.turns > 0; --left.turns) asio::post(own_context(), [this] { turn(*this).run(); });
 }
 
-void parking_lot::try_to_ask() noexcept {
+void parking_lot::try_to_ask(std::size_t turns) noexcept {
     try {
-        ask_for(1);
+        ask_for(turns);
     } catch (...) { // as above
     }
 }
@@ -365,9 +369,8 @@ waiter::~waiter() {
 }
 
 void waiter::enter(const asio::any_io_executor& executor) {
-    const auto* const plain = executor.target<asio::io_context::executor_type>();
-    asio::execution_context& context = plain ? plain->context() : asio::query(executor, asio::execution::context);
-    if (!plain) executor_ = executor;
+    asio::execution_context& context = asio::query(executor, asio::execution::context);
+    if (lone_) executor_ = executor;
     if (context_ == &context && entered_) return; // otherwise another context may be at that address
     const std::shared_ptr<parking_lot>& lot = parking_service::lot_of(context);
     if (!single_) {
@@ -381,7 +384,8 @@ void waiter::enter(const asio::any_io_executor& executor) {
 
 void waiter::wake_claimed(bool woken) {
     waiter* self = this;
-    lot_->release(std::span(&self, 1), woken);
+    std::span all(&self, 1);
+    lot_->release(all, woken);
 }
 
 void wake_list::wake_all() {

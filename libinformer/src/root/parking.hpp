@@ -10,6 +10,7 @@
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/recycling_allocator.hpp>
 
 #include <array>
@@ -87,17 +88,22 @@ public:
     /// Puts a coroutine that `co_await`s in here; it must be idle. Must be called on that coroutine's executor.
     /// *Cancellation*: any type wakes it with false.
     template <class Handler>
-    void wait(Handler h) {
-        static_assert(sizeof(Handler) <= sizeof(room_) && alignof(Handler) <= alignof(void*));
-        static_assert(std::is_nothrow_move_constructible_v<Handler>);
-        enter(asio::get_associated_executor(h));
+    void wait(Handler&& h) {
+        using kept = std::decay_t<Handler>;
+        static_assert(sizeof(kept) <= sizeof(room_) && alignof(kept) <= alignof(void*));
+        static_assert(std::is_nothrow_move_constructible_v<kept>);
+        const asio::any_io_executor executor = asio::get_associated_executor(h);
+        const auto* const plain = executor.target<asio::io_context::executor_type>();
+        // A waiter that was in the list of a context that is gone is not in it any more.
+        lone_ = plain == nullptr;
+        if (lone_ || context_ != &plain->context() || !entered_) enter(executor);
         // Cancellation is emitted on the executor that runs this function, so it cannot come before the function is
         // through. The slot may outlive the waiter if the context is destroyed. When the coroutine is resumed it clears
         // the slot itself.
         auto slot = asio::get_associated_cancellation_slot(h);
         if (slot.is_connected()) slot.assign(canceller{weak_from_this()});
-        ::new (static_cast<void*>(room_)) Handler(std::move(h));
-        leave_ = &leave<Handler>;
+        ::new (static_cast<void*>(room_)) kept(std::forward<Handler>(h));
+        leave_ = &leave<kept>;
         state_.store(state::waiting, std::memory_order_release);
     }
 
@@ -120,6 +126,7 @@ private:
         std::weak_ptr<waiter> of;
     };
 
+    /// The list of its context's lot.
     void enter(const asio::any_io_executor& executor);
     void resume(bool woken) { leave_(*this, true, woken); }
     void drop() noexcept { leave_(*this, false, false); }
@@ -135,19 +142,21 @@ private:
         if (resumes) std::move(h)(woken);
     }
 
+    // First what every wait touches, close together in memory.
     std::atomic<state> state_{state::idle};
     bool woken_ = false;
     bool single_ = false;  ///< for one wait: in the lot's list during that wait; else from its first wait there on
     bool entered_ = false; ///< it is in the lot's list
+    bool lone_ = false;    ///< its coroutine's executor is not the io_context's own
     alignas(void*) std::byte room_[2 * sizeof(void*)];
     void (*leave_)(waiter& w, bool resumes, bool woken) = nullptr;
-    asio::any_io_executor executor_; ///< during a wait; empty if it is the io_context's own
-    asio::execution_context* context_ = nullptr;
     parking_lot* lot_ = nullptr;
-    std::shared_ptr<parking_lot> its_lot_; ///< only if the waiter is not for a single wait
+    waiter* next_ready_ = nullptr; // used by the lot, under its mutex
     waiter_ptr keep_;
-    // Used by the lot, under its mutex.
-    waiter *previous_ = nullptr, *next_ = nullptr, *next_ready_ = nullptr;
+    asio::execution_context* context_ = nullptr;
+    std::shared_ptr<parking_lot> its_lot_;         ///< only if the waiter is not for a single wait
+    waiter *previous_ = nullptr, *next_ = nullptr; // used by the lot, under its mutex
+    asio::any_io_executor executor_;               ///< during a wait, if it is a lone one
 };
 
 /// Collects waiters, to wake them together when no lock is held any more.
