@@ -18,8 +18,8 @@ std::string name_of(const subscription_options& o) {
 
 namespace {
 
-failure cancelled_failure(const subscription_options& o) {
-    return failure(errc::cancelled, detail::name_of(o));
+[[noreturn]] void throw_cancelled(const subscription_options& o) {
+    throw error(failure(errc::cancelled, detail::name_of(o)));
 }
 
 } // namespace
@@ -30,19 +30,19 @@ asio::awaitable<std::optional<event>> subscription::state::next_of(std::shared_p
     for (bool look = !s->drained();; look = true) {
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
         // Before anything is taken: a cancelled consumer loses no event.
-        if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
+        if (cancellation.cancelled() != asio::cancellation_type::none) throw_cancelled(s->options_);
         if (given) {
-            if (!s->closed()) break;
+            if (!s->closed()) co_return given.take_last();
             given.give_back();
         }
-        if (look && s->poll(one, given.place()) != outcome::nothing) break;
-        const event_wait here(s.get(), &given);
-        const bool woken = co_await detail::wait_in(here);
-        if (!woken) throw error(cancelled_failure(s->options_));
+        if (look && s->poll(one, given.place()) != outcome::nothing) {
+            if (given) co_return given.take_last();
+            co_return one;
+        }
+        auto here = detail::wait_in(event_wait(&given));
+        const bool woken = co_await std::move(here);
+        if (!woken) throw_cancelled(s->options_);
     }
-    if (!given) co_return one;
-    const shared_events last = given.take();
-    co_return last->back(); // copied straight into the result
 }
 
 asio::awaitable<std::vector<event>> subscription::state::next_batch_of(std::shared_ptr<state> s, std::size_t max) {
@@ -52,15 +52,15 @@ asio::awaitable<std::vector<event>> subscription::state::next_batch_of(std::shar
     for (bool look = !s->drained();; look = true) {
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
         // as in next_of
-        if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
+        if (cancellation.cancelled() != asio::cancellation_type::none) throw_cancelled(s->options_);
         if (given) {
             if (!s->closed()) co_return given.take_all();
             given.give_back();
         }
         if (look && s->poll(events, max) != outcome::nothing) co_return events;
-        const event_wait here(s.get(), &given);
-        const bool woken = co_await detail::wait_in(here);
-        if (!woken) throw error(cancelled_failure(s->options_));
+        auto here = detail::wait_in(event_wait(&given));
+        const bool woken = co_await std::move(here);
+        if (!woken) throw_cancelled(s->options_);
     }
 }
 
@@ -69,11 +69,11 @@ asio::awaitable<void> subscription::state::ready_of(std::shared_ptr<state> s) {
     gift none(s.get(), 0);
     for (;;) {
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
-        if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
+        if (cancellation.cancelled() != asio::cancellation_type::none) throw_cancelled(s->options_);
         if (s->has_something()) co_return;
-        const event_wait here(s.get(), &none);
-        const bool woken = co_await detail::wait_in(here);
-        if (!woken) throw error(cancelled_failure(s->options_));
+        auto here = detail::wait_in(event_wait(&none));
+        const bool woken = co_await std::move(here);
+        if (!woken) throw_cancelled(s->options_);
     }
 }
 
@@ -85,10 +85,10 @@ asio::awaitable<void> subscription::state::synced_of(std::shared_ptr<state> s) {
             throw error(errc::stopped, s->why_not_synced());
         }
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
-        if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
+        if (cancellation.cancelled() != asio::cancellation_type::none) throw_cancelled(s->options_);
         const parker park(s.get(), wait::synced);
         const bool woken = co_await detail::wait_parked(park);
-        if (!woken) throw error(cancelled_failure(s->options_));
+        if (!woken) throw_cancelled(s->options_);
     }
 }
 

@@ -68,29 +68,28 @@ subscription::state::shared_events subscription::state::wanted(const shared_even
     return some;
 }
 
-bool subscription::state::push_all(const shared_events& events, detail::wake_list& to_wake) {
-    assert(events && !events->empty());
-    if (options_.name_space_.empty()) return queue(events, to_wake);
+bool subscription::state::queue_wanted(const shared_events& events, detail::wake_list& to_wake) {
     const shared_events some = closed() ? nullptr : wanted(events);
     return !some || queue(some, to_wake);
 }
 
 bool subscription::state::queue(const shared_events& events, detail::wake_list& to_wake) {
+    assert(events && !events->empty());
     const std::size_t n = events->size();
     const guard lock(mutex_);
     if (closed_ || ended_) return true;
     if (n > options_.capacity_ || queued_ > options_.capacity_ - n) return false;
     // Room for one segment more than are queued: a gift may come back.
-    if (segments_.capacity() - segments_.size() < 2) segments_.reserve(2 * segments_.size() + 2);
+    if (segments_.empty() ? segments_.capacity() == 0 : segments_.capacity() - segments_.size() < 2)
+        segments_.reserve(2 * segments_.size() + 2);
     if (consumer_ && to_wake.add(*consumer_) && nothing_pending() && n <= gift_->most_) {
         gift_->events_ = events;
-        given_ = true;
+        given_ = in_hand_ = true;
         gift_sequence_ = next_sequence_;
         next_sequence_ += n;
         peak_ = std::max(peak_, n);
         delivered_ += n;
-        in_hand_ = true;
-        note_drained();
+        drained_.store(!initial_, std::memory_order_relaxed);
         return true;
     }
     segments_.push_back(segment{events});

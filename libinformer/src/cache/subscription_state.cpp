@@ -8,10 +8,11 @@
 namespace informer {
 
 subscription::state::state(subscription_options options, std::uint64_t hash_seed)
-    : hash_seed_(hash_seed), options_([&] {
+    : options_([&] {
           options.capacity_ = std::max<std::size_t>(options.capacity_, 1);
           return std::move(options);
-      }()) {}
+      }()),
+      hash_seed_(hash_seed) {}
 
 subscription::state::~state() = default;
 

@@ -55,7 +55,9 @@ public:
     /// wake-up, whatever their number, and allocates nothing per event. Returns false, and does nothing, if they do not
     /// all fit into the capacity: push them one by one. A consumer that must be woken is added to `to_wake`.
     using shared_events = std::shared_ptr<std::vector<event>>; ///< only a sole owner changes it
-    bool push_all(const shared_events& events, detail::wake_list& to_wake);
+    bool push_all(const shared_events& events, detail::wake_list& to_wake) {
+        return options_.name_space_.empty() ? queue(events, to_wake) : queue_wanted(events, to_wake);
+    }
     /// Queues the mark behind the initial state, as `start` does.
     void initial_complete(informer::resource_version version);
     /// A relist is complete; all its events have been pushed.
@@ -154,6 +156,7 @@ private:
     std::unique_ptr<detail::object_cursor> walk_of(const cache_snapshot& initial,
                                                    std::shared_ptr<const detail::arrivals> order) const;
     shared_events wanted(const shared_events& events) const;
+    bool queue_wanted(const shared_events& events, detail::wake_list& to_wake);
     bool queue(const shared_events& events, detail::wake_list& to_wake);
     bool take(event& into, aftermath& a);
     void wake_consumer(aftermath& a);
@@ -191,7 +194,11 @@ private:
         gift& operator=(const gift&) = delete;
         ~gift() { give_back(); }
         explicit operator bool() const noexcept { return events_ != nullptr; }
-        shared_events take() noexcept { return std::move(events_); }
+        /// The last event, of which a copy is all that the consumer needs.
+        const event& take_last() noexcept {
+            taken_ = true;
+            return events_->back();
+        }
         /// Moves the events if nobody else holds them (any more), else copies them.
         std::vector<event> take_all() {
             std::vector<event> all = is_alone(events_) ? std::move(*events_) : *events_;
@@ -200,7 +207,7 @@ private:
         }
         shared_events& place() noexcept { return events_; } ///< for other events, taken and returned at once
         void give_back() noexcept {
-            if (events_) state_->give_back(std::move(events_));
+            if (events_ && !taken_) state_->give_back(std::move(events_));
         }
 
     private:
@@ -213,6 +220,7 @@ private:
         state* state_;
         std::size_t most_; ///< it takes no more events than that
         shared_events events_;
+        bool taken_ = false;
     };
 
     // Made before the coroutine suspends, with the memory that the wait takes: an exception thrown after that would
@@ -223,18 +231,20 @@ private:
     // nothing to wait for.
     class event_wait {
     public:
-        event_wait(state* s, gift* to) : state_(s), to_(to) {
+        explicit event_wait(gift* to) : to_(to) {
+            state* const s = to->state_;
             if (!s->can_wait_.load(std::memory_order_relaxed)) s->make_waiter();
         }
         template <class Handler>
-        void operator()(Handler h) const {
-            if (state_->wait_for_event(h, to_)) return;
-            state_->come_back();
-            if (!state_->wait_for_event(h, to_)) detail::wake(detail::make_waiter(std::move(h))); // to look again
+        void operator()(Handler&& h) const {
+            state* const s = to_->state_;
+            if (s->wait_for_event(h, to_)) return;
+            s->come_back();
+            if (s->wait_for_event(h, to_)) return;
+            detail::wake(detail::make_waiter(std::forward<Handler>(h))); // to look again
         }
 
     private:
-        state* state_;
         gift* to_;
     };
     template <class Handler>
@@ -269,16 +279,7 @@ private:
     static asio::awaitable<void> synced_of(std::shared_ptr<state> s);
     static asio::awaitable<void> room_of(std::shared_ptr<state> s);
 
-    // the last pending event of each key; made when first needed, and kept until nothing is pending
-    std::optional<index> by_key_;
-    std::vector<detail::waiter_ptr> sync_waiters_;
-    std::shared_ptr<const std::string> why_ended_;
-    std::uint64_t next_sequence_ = 1, coalesced_ = 0;
-    std::uint64_t gift_sequence_ = 0;                // that of the last gift's first event
-    std::size_t marks_ = 0;                          // in pending_
-    entries::iterator last_mark_;                    // if there are any
-    std::unique_ptr<detail::object_cursor> initial_; // what is left of a late subscriber's initial state
-    // From here on, what every event touches, close together in memory.
+    // First what every event touches, close together in memory: with many listeners it is not in the nearest cache.
     mutable detail::spin_lock mutex_;
     bool in_hand_ = false; // the consumer has not come back since it was handed an event
     bool ended_ = false;
@@ -291,14 +292,24 @@ private:
     std::size_t queued_ = 0;            // without hidden marks
     std::size_t peak_ = 0;
     std::uint64_t delivered_ = 0;
+    std::uint64_t next_sequence_ = 1;
+    std::uint64_t gift_sequence_ = 0;                // that of the last gift's first event
+    detail::waiter_ptr consumer_;                    // made when it is first needed
+    gift* gift_ = nullptr;                           // of the consumer that waits there
+    std::unique_ptr<detail::object_cursor> initial_; // what is left of a late subscriber's initial state
     entries pending_;
-    std::vector<segment> segments_; // behind pending_
-    shared_events returned_;        // before pending_: a gift that came back when others were there
-    detail::waiter_ptr consumer_;   // made when it is first needed
-    gift* gift_ = nullptr;          // of the consumer that waits there
-    detail::waiter_ptr producer_;
+    std::vector<segment> segments_;      // behind pending_
+    shared_events returned_;             // before pending_: a gift that came back when others were there
+    const subscription_options options_; // of it, the first two members
     const std::uint64_t hash_seed_;
-    const subscription_options options_;
+    detail::waiter_ptr producer_;
+    // the last pending event of each key; made when first needed, and kept until nothing is pending
+    std::optional<index> by_key_;
+    std::vector<detail::waiter_ptr> sync_waiters_;
+    std::shared_ptr<const std::string> why_ended_;
+    std::uint64_t coalesced_ = 0;
+    std::size_t marks_ = 0;       // in pending_
+    entries::iterator last_mark_; // if there are any
 };
 
 } // namespace informer

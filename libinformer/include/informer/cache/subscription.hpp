@@ -44,10 +44,11 @@ public:
     // clang-format on
 
     std::size_t capacity_ = 1024;
+    std::string name_space_;
     overflow_policy policy_ = overflow_policy::coalesce;
     bool sync_marks_ = false;
     std::chrono::seconds resync_ = std::chrono::seconds(0);
-    std::string name_, name_space_;
+    std::string name_;
 };
 
 /// The initial state of a late subscriber is not queued, and so does not count as pending.
