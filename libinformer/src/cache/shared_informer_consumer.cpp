@@ -187,7 +187,8 @@ void shared_informer::impl::apply(const delta& d, detail::event_shares& events) 
         index.set_resource_version(d.version);
         const object before = d.bad->key.empty() ? object() : index.current(d.bad->key);
         if (before && is_repetition(d.version, before.resource_version(), before)) break;
-        // Ours was deleted, and that was not reported; or this is a repetition whose version cannot be read. A list tells.
+        // Ours was deleted, and that was not reported; or this is a repetition whose version cannot be read: a list
+        // tells.
         const bool another = before && detail::is_another(*d.bad, before);
         if (another) doubt_state();
         if (d.type == watch_event_type::deleted && before && !another) {
