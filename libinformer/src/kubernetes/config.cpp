@@ -95,10 +95,7 @@ public:
         if (!f && context && (context->user.given() || files_.users.contains(""))) add_user(*context, f);
         if (context && context->name_space.given()) config_.name_space = context->name_space.text;
         for (const auto& empty : files_.empty_files) config_.warnings.push_back(empty + " is empty");
-        for (const auto& unread : files_.unread) {
-            config_.warnings.push_back(unread);
-            if (f) f = failure(f.code(), f.message() + "; " + unread); // what is missing may be there
-        }
+        config_.warnings.insert(config_.warnings.end(), files_.unread.begin(), files_.unread.end());
         return f ? client_config() : std::move(config_);
     }
 
@@ -145,8 +142,16 @@ private:
         return std::nullopt;
     }
 
+    /// What there is where something is missing, and where else it may be.
     template <class Entries>
-    static std::string known(const Entries& all, const std::string& kind) {
+    std::string known(const Entries& all, const std::string& kind) const {
+        std::string text = names_of(all, kind);
+        for (const auto& unread : files_.unread) text += "; " + unread;
+        return text;
+    }
+
+    template <class Entries>
+    static std::string names_of(const Entries& all, const std::string& kind) {
         constexpr std::size_t most = 8;
         std::string text;
         std::size_t n = 0;
@@ -165,7 +170,8 @@ private:
         const auto found = files_.clusters.find(context.cluster.text);
         if (found == files_.clusters.end()) {
             f = context.cluster.at.refuse("context " + in_quotes(config_.context) + " names cluster " +
-                                          in_quotes(context.cluster.text) + ", which is not there");
+                                          in_quotes(context.cluster.text) + ", which is not there" +
+                                          known(files_.clusters, "cluster"));
             return;
         }
         const auto& c = found->second;
@@ -235,7 +241,8 @@ private:
         const auto found = files_.users.find(context.user.text);
         if (found == files_.users.end()) {
             f = context.user.at.refuse("context " + in_quotes(config_.context) + " names user " +
-                                       in_quotes(context.user.text) + ", which is not there");
+                                       in_quotes(context.user.text) + ", which is not there" +
+                                       known(files_.users, "user"));
             return;
         }
         const auto& u = found->second;

@@ -340,6 +340,7 @@ kubeconfig read_kubeconfig(std::string_view yaml, const std::string& file, failu
         if (const int line = line_behind_first_document(text))
             k.unread.push_back(file + ":" + std::to_string(line) +
                                ": not read, because only the first YAML document of a kubeconfig counts");
+        const std::string elsewhere = k.unread.empty() ? std::string() : "; " + k.unread.front();
         const YAML::Node root = YAML::Load(text);
         if (!root.IsDefined() || root.IsNull()) {
             k.empty_files.push_back(file);
@@ -347,12 +348,13 @@ kubeconfig read_kubeconfig(std::string_view yaml, const std::string& file, failu
         }
         file_reader r(file);
         if (!root.IsMap()) {
-            f = r.at(root).refuse("not a kubeconfig: " + std::string(name_of(root.Type())) + " instead of a map");
+            f = r.at(root).refuse("not a kubeconfig: " + std::string(name_of(root.Type())) + " instead of a map" +
+                                  elsewhere);
             return k;
         }
         const located_text kind = r.text(root, "kind");
         if (kind.given() && kind.text != "Config")
-            r.refuse(root, "not a kubeconfig: its kind is " + in_quotes(kind.text));
+            r.refuse(root, "not a kubeconfig: its kind is " + in_quotes(kind.text) + elsewhere);
         k.current_context = r.text(root, "current-context");
         r.named(root, "clusters", "cluster", k.clusters, [&r](const YAML::Node& n) { return r.cluster(n); });
         r.named(root, "users", "user", k.users, [&r](const YAML::Node& n) { return r.user(n); });

@@ -93,4 +93,14 @@ TEST_CASE("kubeconfig: what is missing in the first YAML document is said to be 
     parse_kubeconfig(plain + "---\n" + plain, "config", kubeconfig_options().context("other"), f);
     CHECK(f.message() == "config: there is no context \"other\" (there are: c); config:18: not read, because only the "
                          "first YAML document of a kubeconfig counts");
+    parse_kubeconfig("kind: ConfigMap\n---\n" + plain, "config", kubeconfig_options(), f);
+    CHECK(
+        f.message().ends_with("its kind is \"ConfigMap\"; config:3: not read, because only the first YAML document of "
+                              "a kubeconfig counts"));
+    parse_kubeconfig("[]\n---\n" + plain, "config", kubeconfig_options(), f);
+    CHECK(f.message().ends_with("; config:3: not read, because only the first YAML document of a kubeconfig counts"));
+    // What is there and cannot be used is in no other document.
+    parse_kubeconfig(plain + "---\n" + plain, "config", kubeconfig_options().server("ftp://h"), f);
+    REQUIRE(f);
+    CHECK(f.message().find("not read") == std::string::npos);
 }
