@@ -188,10 +188,10 @@ void shared_informer::impl::apply(const delta& d, detail::event_shares& events) 
         const object before = d.bad->key.empty() ? object() : index.current(d.bad->key);
         if (before && is_repetition(d.version, before.resource_version(), before)) break;
         // Ours was deleted, and that was not reported; or this is a repetition whose version cannot be read: a list
-        // tells.
+        // tells. With a version it is no repetition, as was asked above.
         const bool another = before && detail::is_another(*d.bad, before);
         if (another) doubt_state();
-        if (d.type == watch_event_type::deleted && before && !another) {
+        if (d.type == watch_event_type::deleted && before && (!another || d.version.comparable())) {
             // Its last state cannot be read, but it is certain that it is gone.
             forget(d.bad->key);
             events.push_end_of(before, d.version.empty() ? before.resource_version() : d.version, event_reason::watch);

@@ -176,7 +176,10 @@ public:
                 collected_->objects().erase(detail::key_view::of(b.key));
                 collected_->forgive(b.key);
             } else {
-                collected_->quarantine(std::move(b)); // a good version that came before stays
+                // A good version that came before stays, unless it was another object.
+                const object* const had = collected_->objects().find(detail::key_view::of(b.key));
+                if (had && detail::is_another(b, *had)) collected_->objects().erase(detail::key_view::of(b.key));
+                collected_->quarantine(std::move(b));
             }
             break;
         case reflector::verdict::apply: {

@@ -209,20 +209,23 @@ object_key peek_key(std::string_view json) {
 }
 
 std::string peek_uid(std::string_view json) {
-    member_walk members(json);
-    bool in_metadata = false;
-    while (members.next()) {
-        if (!detail::says(members.key(), in_metadata ? "uid" : "metadata")) {
-            members.pass(json.size());
-        } else if (!std::exchange(in_metadata, true)) {
-            members = member_walk(members.rest());
-        } else {
-            const auto literal = members.value();
+    std::string uid;
+    bool has_metadata = false, has_uid = false;
+    for (member_walk all(json); all.next(); all.pass(json.size())) {
+        if (!detail::says(all.key(), "metadata")) continue;
+        if (std::exchange(has_metadata, true)) return {}; // of two, the decoder takes the last one
+        for (member_walk inside(all.rest()); inside.next();) {
+            if (!detail::says(inside.key(), "uid")) {
+                inside.pass(json.size());
+                continue;
+            }
+            const auto literal = inside.value();
             auto text = literal ? detail::unescape(*literal) : std::nullopt;
-            return text ? *std::move(text) : std::string();
+            if (!text || std::exchange(has_uid, true)) return {};
+            uid = *std::move(text);
         }
     }
-    return {};
+    return uid;
 }
 
 } // namespace informer

@@ -529,3 +529,51 @@ TEST_CASE("X7 X14 an event that cannot be used still moves the version of the ca
     CHECK(b.pods.snapshot().resource_version().str() == "7");
     CHECK(b.pods.status().resource_version.str() == "7");
 }
+TEST_CASE("a bad deletion of another uid ends the object at once if its version is newer", "[informer]") {
+    bench b(informer_options().watch_list(false));
+    auto events = b.pods.subscribe();
+    b.source->on_list(list_of({pod("a", 1), pod("b", 2)}, "5"));
+    const auto w = b.source->on_watch();
+    b.start();
+    read_all(events);
+    w->deleted(R"({"kind":"Node","apiVersion":"v1","metadata":{"namespace":"default","name":"a","uid":"another",)"
+               R"("resourceVersion":"9"}})");
+    b.settle();
+    CHECK(b.pods.snapshot().size() == 1);
+    CHECK(read_all(events) == words{"-a:9?"});
+}
+TEST_CASE("an object that holds its uid twice is not taken for another one when it is bad", "[informer]") {
+    bench b(informer_options().watch_list(false));
+    const std::string head = R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"a",)"
+                             R"("uid":"x","uid":"uid-a","resourceVersion":"1"})";
+    auto events = b.pods.subscribe();
+    b.source->on_list(list_of({head + "}"}, "5"));
+    const auto w = b.source->on_watch();
+    b.start();
+    read_all(events);
+    b.source->on_list(list_of({head + R"(,"spec":})"}, "9"));
+    b.source->on_watch();
+    w->fail(status_failure(410, "Expired"));
+    b.settle();
+    b.pass(2s);
+    REQUIRE(b.pods.status().relists == 1);
+    CHECK(read_all(events).empty());
+    CHECK(b.pods.snapshot().size() == 1);
+}
+TEST_CASE("a bad object of another uid amid the initial events shows that the good one before is gone", "[informer]") {
+    const std::string bad =
+        R"({"metadata":{"namespace":"default","name":"a","uid":"another","resourceVersion":"4"},"spec":})";
+    for (const bool same : {false, true}) {
+        CAPTURE(same);
+        bench b;
+        const auto w = b.source->on_watch();
+        w->added(pod("a", 1)).added(pod("b", 2));
+        w->modified(same ? std::string(bad).replace(bad.find("another"), 7, "uid-a") : bad);
+        w->bookmark("5", true);
+        b.start();
+        CHECK(b.pods.has_synced());
+        CHECK(static_cast<bool>(b.pods.get("default/a")) == same);
+        CHECK(b.pods.get("default/b"));
+        CHECK(b.pods.status().quarantined == 1);
+    }
+}

@@ -58,6 +58,10 @@ TEST_CASE("peek_key reads the same from a text as servers write it and from one 
 
 TEST_CASE("peek_uid reads the uid of the object and no other, and none from a text that breaks off in it", "[framer]") {
     CHECK(peek_uid(R"({"metadata":{"name":"n","namespace":"ns","uid":"u"}})") == "u");
+    // Of members that come twice the decoder takes the last one, which perhaps cannot be reached.
+    CHECK(peek_uid(R"({"metadata":{"uid":"u","uid":"v"}})").empty());
+    CHECK(peek_uid(R"({"metadata":{"uid":"u"},"spec":{},"metadata":{"uid":"v"}})").empty());
+    CHECK(peek_uid(R"({"metadata":{"uid":"u"},"spec":})") == "u");
     CHECK(peek_uid(R"( { "spec":{"uid":"no"}, "uid":"no", "metadata" : { "ownerReferences":[{"uid":"no"}],)"
                    R"( "labels":{"uid":"no"}, "u\u0069d" : "\u0061\"" } } )") == "a\"");
     for (const char* none : {"", "{", "[]", "7", "garbage", R"({"metadata":null})", R"({"metadata":{}})",

@@ -93,7 +93,8 @@ private:
 /// For finding the previous version before parsing, and for naming bad objects.
 object_key peek_key(std::string_view json);
 
-/// The same for `metadata.uid`; empty when it is not found. Tells whether a bad object is another one than that known.
+/// The same for `metadata.uid`; empty when it is not found, or twice. Tells whether a bad object is another one than
+/// that known.
 std::string peek_uid(std::string_view json);
 
 /// `peek_key` in steps, for a long text, which must stay where it is.
