@@ -98,8 +98,13 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     static asio::awaitable<void> follow(std::shared_ptr<impl> s, source_ptr of);
     static asio::awaitable<void> pull(std::shared_ptr<impl> s, std::size_t index);
     static asio::awaitable<void> synced(std::shared_ptr<impl> s, std::chrono::nanoseconds at_most);
-    static asio::awaitable<void> these_synced(std::shared_ptr<impl> s, std::vector<source_ptr> these,
-                                              std::chrono::nanoseconds at_most);
+    struct waiting {
+        waiting(clock::time_point now, std::chrono::nanoseconds most)
+            : at_most(most), deadline(most.count() > 0 ? detail::later(now, most) : clock::time_point::max()) {}
+        std::chrono::nanoseconds at_most; ///< zero: for ever
+        clock::time_point deadline;
+    };
+    static asio::awaitable<void> synced_in_time(std::shared_ptr<impl> s, source_ptr of, waiting how);
     static asio::awaitable<void> source_synced(std::shared_ptr<impl> s, source_ptr of);
     /// Queues the keys that the event leads to; with `only`, just those that this replica gained by that change of the
     /// group. False: the mapping reads a cache that is not filled yet, so the event must be handled again later.

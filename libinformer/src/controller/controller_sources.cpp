@@ -204,8 +204,8 @@ asio::awaitable<void> controller::impl::follow_sources(std::shared_ptr<impl> s) 
     group.on_error([i = s.get()](std::exception_ptr e) { i->child_failed(e); });
     try {
         here.begin(group);
-        s->begin_series();
         for (const source_ptr& from : s->sources) group.spawn(follow(s, from));
+        s->begin_series(); // by a sink that may add a source
         for (std::size_t i = 0; i < s->triggers.size(); ++i) group.spawn(pull(s, i));
         if (s->options.shards_) group.spawn(follow_shards(s));
     } catch (...) { // a stop, as somebody may wait for the sync
@@ -267,27 +267,26 @@ asio::awaitable<void> controller::impl::source_synced(std::shared_ptr<impl> s, s
 }
 
 asio::awaitable<void> controller::impl::synced(std::shared_ptr<impl> s, std::chrono::nanoseconds at_most) {
-    std::vector<source_ptr> awaited;
-    std::copy_if(s->sources.begin(), s->sources.end(), std::back_inserter(awaited),
-                 [](const source_ptr& from) { return from->awaited; });
-    co_await these_synced(s, awaited, at_most);
+    const waiting how(s->rt.clock().now(), at_most);
+    const auto is_late = [](const source_ptr& from) { return from->awaited && !from->readable(); };
+    for (;;) { // until the sources run, others may be added
+        const auto late = std::find_if(s->sources.begin(), s->sources.end(), is_late);
+        if (late == s->sources.end()) co_return;
+        source_ptr next = *late;
+        co_await synced_in_time(s, std::move(next), how);
+    }
 }
 
-asio::awaitable<void> controller::impl::these_synced(std::shared_ptr<impl> s, std::vector<source_ptr> these,
-                                                     std::chrono::nanoseconds at_most) {
-    const auto deadline = at_most.count() > 0 ? detail::later(s->rt.clock().now(), at_most) : clock::time_point::max();
-    for (const source_ptr& from : these) {
-        if (from->removed || from->readable()) continue;
-        bool in_time = true;
-        if (at_most.count() > 0)
-            in_time = co_await detail::run_until(s->rt.clock(), deadline, source_synced(s, from));
-        else
-            co_await source_synced(s, from);
-        if (in_time) continue;
-        const std::string time = detail::in_seconds(std::chrono::duration_cast<std::chrono::milliseconds>(at_most));
-        throw error(errc::deadline_exceeded, "controller " + s->name + ": " + from->name + " is not in sync after " +
-                                                 time + " (" + s->last_error_of(*from) + ")");
-    }
+asio::awaitable<void> controller::impl::synced_in_time(std::shared_ptr<impl> s, source_ptr of, waiting how) {
+    bool in_time = true;
+    if (how.at_most.count() > 0)
+        in_time = co_await detail::run_until(s->rt.clock(), how.deadline, source_synced(s, of));
+    else
+        co_await source_synced(s, of);
+    if (in_time) co_return;
+    const std::string time = detail::in_seconds(std::chrono::duration_cast<std::chrono::milliseconds>(how.at_most));
+    throw error(errc::deadline_exceeded, "controller " + s->name + ": " + of->name + " is not in sync after " + time +
+                                             " (" + s->last_error_of(*of) + ")");
 }
 
 std::string controller::impl::why_not_ready(const source& from) const {

@@ -102,9 +102,11 @@ std::shared_ptr<controller_source::state> controller::impl::watch(informer_facto
 asio::awaitable<void> controller::impl::added_synced(std::shared_ptr<impl> s, std::vector<source_ptr> added,
                                                      std::chrono::nanoseconds at_most) {
     if (added.empty()) throw error(errc::stopped, "controller source: it was removed, or its controller is gone");
-    co_await these_synced(s, added, at_most);
-    for (const source_ptr& from : added)
+    const waiting how(s->rt.clock().now(), at_most);
+    for (const source_ptr& from : added) {
+        co_await synced_in_time(s, from, how);
         if (from->removed) throw error(errc::stopped, "controller " + s->name + ": " + from->name + " was removed");
+    }
 }
 
 // ---- the handles ----------------------------------------------------------------------------------------------------

@@ -317,7 +317,8 @@ asio::awaitable<void> shard_group::impl::run(std::shared_ptr<impl> self) {
         self->stopping = true;
         self->wake->notify();
     };
-    const std::exception_ptr broken = co_await detail::run_to_end(drive(self), std::move(ask_to_end));
+    auto driving = detail::run_to_end(self->rt.executor(), drive(self), std::move(ask_to_end));
+    const std::exception_ptr broken = co_await std::move(driving);
     self->running = false;
     if (broken) { // the Lease is not renewed any more
         for (const auto& h : self->held) h->wake.notify();

@@ -315,8 +315,9 @@ asio::awaitable<election_end> leader_elector::impl::run(std::shared_ptr<impl> se
         e->logic.stop();
         e->wake->notify();
     };
-    auto driving = election::drive(e, std::make_shared<const leading_work>(std::move(lead)));
-    const std::exception_ptr broken = co_await detail::run_to_end(std::move(driving), std::move(ask_to_end));
+    auto drive = election::drive(e, std::make_shared<const leading_work>(std::move(lead)));
+    auto driving = detail::run_to_end(self->rt.executor(), std::move(drive), std::move(ask_to_end));
+    const std::exception_ptr broken = co_await std::move(driving);
     if (broken) co_await election::give_up(e);
     if (broken) std::rethrow_exception(broken);
     if (e->work_failed) std::rethrow_exception(e->work_failed);

@@ -229,8 +229,8 @@ asio::awaitable<bool> run_by(informer::clock* c, informer::clock::time_point dea
     co_return in_time;
 }
 
-asio::awaitable<std::exception_ptr> to_its_end(asio::awaitable<void> work, std::function<void()> ask_to_end) {
-    const auto executor = co_await asio::this_coro::executor;
+asio::awaitable<std::exception_ptr> to_its_end(asio::any_io_executor executor, asio::awaitable<void> work,
+                                               std::function<void()> ask_to_end) {
     const auto w = child_work::begin(executor, std::move(work));
     co_await w->done.wait();
     ask_to_end();
@@ -244,8 +244,9 @@ asio::awaitable<bool> run_until(informer::clock& c, informer::clock::time_point 
     return quietly(run_by(&c, deadline, std::move(work)));
 }
 
-asio::awaitable<std::exception_ptr> run_to_end(asio::awaitable<void> work, std::function<void()> ask_to_end) {
-    return quietly(to_its_end(std::move(work), std::move(ask_to_end)));
+asio::awaitable<std::exception_ptr> run_to_end(asio::any_io_executor executor, asio::awaitable<void> work,
+                                               std::function<void()> ask_to_end) {
+    return quietly(to_its_end(std::move(executor), std::move(work), std::move(ask_to_end)));
 }
 
 } // namespace informer::detail

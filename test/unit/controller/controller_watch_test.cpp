@@ -607,6 +607,81 @@ asio::awaitable<void> standby_asks_again() {
     co_await s.end();
 }
 
+/// run() has begun, but its sources have not: what is added then is opened with the others.
+asio::awaitable<void> added_as_the_run_begins(int turns) {
+    const auto ex = co_await asio::this_coro::executor;
+    pods_bench b(ex);
+    b.serve({foo("f", 1)});
+    controller c = b.of_foos().build(b.noting());
+    controller_source east;
+    b.start(c);
+    for (int i = 0; i < turns; ++i) co_await asio::post(ex, asio::use_awaitable);
+    east = c.watch(b.pod_factory, pods, b.in("east")); // nobody serves it
+    const std::function<bool()> listed = [&] { return c.figures().queue.added > 0; };
+    const bool ok = co_await eventually(listed);
+    CHECK(ok);
+    co_await settle(100);
+    INFO(turns << ": " << c.not_ready());
+    CHECK(b.seen.empty() == !c.has_synced()); // waited for like the others, or left out
+    co_await b.finish_all(c);
+}
+
+/// Workers wait for the sources, which do not run yet.
+asio::awaitable<void> added_while_workers_wait() {
+    const auto ex = co_await asio::this_coro::executor;
+    pods_bench b(ex);
+    b.serve({foo("f", 1)});
+    controller c = b.of_foos().build(b.noting());
+    const auto text = std::make_shared<std::string>();
+    const auto over = std::make_shared<bool>(false);
+    b.group.spawn(bench::keep_error(c.run_workers(), text, over));
+    co_await settle();
+    const controller_source east = c.watch(b.pod_factory, pods, b.in("east")); // nobody serves it
+    b.group.spawn(bench::keep_error(c.run_sources(), b.error_of_run, b.ended));
+    const std::function<bool()> listed = [&] { return c.figures().queue.ready == 1; };
+    bool ok = co_await eventually(listed);
+    CHECK(ok);
+    co_await settle(100);
+    CHECK_FALSE(c.has_synced());
+    CHECK(b.seen.empty());
+    const auto watch = b.serve_pods("east", {});
+    ok = co_await eventually(b.has_seen("f"));
+    CHECK(ok);
+    co_await b.finish_all(c);
+}
+
+/// A metrics sink that adds a source when the controller begins its series.
+class adding_sink final : public metrics_sink {
+public:
+    void add(std::string_view, double, labels) override {}
+    void set(std::string_view, double, labels) override {
+        if (const auto f = std::exchange(then, nullptr)) f();
+    }
+    void observe(std::string_view, double, labels) override {}
+    std::function<void()> then;
+};
+
+asio::awaitable<void> added_by_the_metrics_sink() {
+    const auto ex = co_await asio::this_coro::executor;
+    pods_bench b(ex);
+    const auto sink = std::make_shared<adding_sink>();
+    b.rt.with_metrics(sink);
+    b.serve({foo("f", 1)});
+    controller c = b.of_foos().build(b.noting());
+    controller_source east;
+    sink->then = [&] { east = c.watch(b.pod_factory, pods, b.in("east")); };
+    b.start(c);
+    const std::function<bool()> there = [&] { return b.by_namespace.contains("east"); };
+    bool ok = co_await eventually(there);
+    CHECK(ok);
+    const auto watch = b.serve_pods("east", {pod("east", "a", 3)});
+    ok = co_await eventually(b.has_seen("a"));
+    CHECK(ok);
+    CHECK_FALSE(c.stopping());
+    CHECK(*b.error_of_run == "");
+    co_await b.finish_all(c);
+}
+
 } // namespace
 
 TEST_CASE("a source that is added to a running controller leads to keys as the others do") {
@@ -663,4 +738,13 @@ TEST_CASE("a standby forgets keys although an added source is not in sync, and k
 }
 TEST_CASE("workers that begin go through added sources, too, for keys that were forgotten; not those taken back") {
     run_test(standby_asks_again());
+}
+TEST_CASE("a source that is added as the run begins is waited for like the others, or left out") {
+    for (int turns = 0; turns < 8; ++turns) run_test(added_as_the_run_begins(turns));
+}
+TEST_CASE("workers that wait for the sources wait for one that is added meanwhile, too") {
+    run_test(added_while_workers_wait());
+}
+TEST_CASE("a metrics sink may add a source, which is followed once") {
+    run_test(added_by_the_metrics_sink());
 }

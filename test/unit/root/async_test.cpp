@@ -425,7 +425,7 @@ asio::awaitable<void> waits_to_end(int* count, bool* ended, bool throwing) {
     const auto executor = co_await asio::this_coro::executor;
     const auto asked = std::make_shared<async_event>(executor);
     std::function<void()> ask = [asked] { asked->notify(); };
-    const std::exception_ptr failed = co_await detail::run_to_end(works_until(asked, ended), std::move(ask));
+    const std::exception_ptr failed = co_await detail::run_to_end(executor, works_until(asked, ended), std::move(ask));
     CHECK_FALSE(failed);
     CHECK(*ended);
 }
@@ -433,7 +433,8 @@ asio::awaitable<void> waits_to_end(int* count, bool* ended, bool throwing) {
 asio::awaitable<void> hands_back_exception(int turns) {
     int asked = 0;
     std::function<void()> ask = [&asked] { ++asked; };
-    const std::exception_ptr failed = co_await detail::run_to_end(throws_after(turns), std::move(ask));
+    const auto executor = co_await asio::this_coro::executor;
+    const std::exception_ptr failed = co_await detail::run_to_end(executor, throws_after(turns), std::move(ask));
     CHECK(asked == 1);
     REQUIRE(failed);
     CHECK_THROWS_WITH(std::rethrow_exception(failed), "broken");

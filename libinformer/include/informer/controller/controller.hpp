@@ -220,8 +220,8 @@ private:
 ///   their informers wait, for everybody who shares them, when more than 1024 changes are ahead of the predicates and
 ///   mappings. So these should be fast, as an index look-up is, and the executor must keep running.
 /// - *After the sync*: no reconcile begins before every source has delivered its initial state and the indexes that
-///   were requested with it are built. So what the cache does not have does not exist. A mapping that reads a cache
-///   before that is called again (`map_function`).
+///   were requested with it are built (but for sources that `watch` adds later). So what the cache does not have does
+///   not exist. A mapping that reads a cache before that is called again (`map_function`).
 /// - *Fresh first*: initial state and resyncs enter at `low_priority` (and are not starved: see `work_queue`).
 /// - *Contained*: exceptions of reconcilers, predicates, mappings and triggers are counted and logged; the controller
 ///   goes on. A mapping that throws costs the keys of the one state it was called with; a trigger that throws is called
@@ -229,7 +229,8 @@ private:
 ///
 /// *Thread safety*: `enqueue`, `trigger`, `figures` and `attempts` from any thread. Use everything else on the
 /// runtime's executor, which is the factory's too. *Lifetime*: the factory must outlive `run()`. The controller
-/// holds its informers until it is destroyed, and must not outlive the execution context. *Shutdown*: after `stop()`
+/// holds its informers until it is destroyed (those of `watch`, until they are taken back), and must not outlive the
+/// execution context. *Shutdown*: after `stop()`
 /// the controller takes no more events and begins no reconcile. Running reconciles may finish within the shutdown
 /// time-out, then they are cancelled; a second `stop()`, or cancelling `run()` (terminal), cancels them at once. In
 /// every case `run()` returns when none is left; it returns at once if `stop()` came before it began. If one of the

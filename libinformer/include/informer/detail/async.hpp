@@ -59,7 +59,9 @@ asio::awaitable<bool> cancelled();
 asio::awaitable<bool> run_until(informer::clock& c, informer::clock::time_point deadline, asio::awaitable<void> work);
 
 /// Runs `work`, which no cancellation of the caller reaches: when the caller is cancelled, or `work` has ended,
-/// `ask_to_end` is called; then `work` is waited for. Returns the exception that left it. `work` starts by post.
-asio::awaitable<std::exception_ptr> run_to_end(asio::awaitable<void> work, std::function<void()> ask_to_end);
+/// `ask_to_end` is called; then `work` is waited for. Returns the exception that left it. `work` starts by post, on
+/// `executor`.
+asio::awaitable<std::exception_ptr> run_to_end(asio::any_io_executor executor, asio::awaitable<void> work,
+                                               std::function<void()> ask_to_end);
 
 } // namespace informer::detail
