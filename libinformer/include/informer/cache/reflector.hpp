@@ -34,8 +34,9 @@ public:
 /// (client-go's reflector with this library's decisions) is kept here and nowhere else.
 ///
 /// In short: the state is fetched by watch-list, or, if the server cannot do that, by a paged list. From then on
-/// watches resume at the last resource version. Only a 410, a removed resource, a lasting refusal of that version or a
-/// server that went back in time causes the state to be fetched again.
+/// watches resume at the last resource version. The state is fetched again only for a 410, a removed resource, a
+/// lasting refusal of that version, a server that went back in time or contradicts what it said before, or a watch that
+/// was silent for its whole time if a check does not confirm that there is nothing newer.
 ///
 /// If lists have no resource version, there is nothing to resume at: the watch has none either, and whatever ends it
 /// causes a new fetch of the state. So does a watch that is refused with 405. Both are paced by the back-off unless the

@@ -50,8 +50,8 @@ public:
         refill_ = d;
         return *this;
     }
-    /// At how many different notes of otherwise equal events they begin to be combined: the n-th and all later ones
-    /// become one series, until none came for `similar_within`.
+    /// At how many different notes of otherwise equal events they begin to be combined: the n-th and all later new
+    /// ones become one series, until none came for `similar_within`.
     event_limits& similar(unsigned n) {
         similar_ = n;
         return *this;
@@ -90,7 +90,7 @@ public:
 ///   `series_over` makes it a series, which is written at once, then every `refresh` while it grows, and once more when
 ///   it is over or has to be forgotten for lack of memory.
 /// - If otherwise equal events have `similar` different notes, without a silence of over `similar_within` between them,
-///   the last of these and all later ones become one event: its note is that of the first of them, after "(combined
+///   the last of these and all later new ones become one event: its note is that of the first of them, after "(combined
 ///   from similar events): ".
 /// - Events of one subject and type have a budget of `burst`, refilled by one every `refill`; what exceeds it is
 ///   dropped and counted. Only creations count, as a series costs the server next to nothing.
