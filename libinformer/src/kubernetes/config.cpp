@@ -142,23 +142,22 @@ private:
         return std::nullopt;
     }
 
-    /// What there is where something is missing, and where else it may be.
-    template <class Entries>
-    std::string known(const Entries& all, const std::string& kind) const {
-        std::string text = names_of(all, kind);
+    /// Where else it may be, if something is missing.
+    std::string elsewhere() const {
+        std::string text;
         for (const auto& unread : files_.unread) text += "; " + unread;
         return text;
     }
 
     template <class Entries>
-    static std::string names_of(const Entries& all, const std::string& kind) {
+    std::string known(const Entries& all, const std::string& kind) const {
         constexpr std::size_t most = 8;
         std::string text;
         std::size_t n = 0;
         for (const auto& [name, entry] : all)
             if (++n <= most) text += (n == 1 ? " (there are: " : ", ") + shown(name);
-        if (n == 0) return " (there are no " + kind + "s)";
-        return text + (n > most ? ", …)" : ")");
+        if (n == 0) return " (there are no " + kind + "s)" + elsewhere();
+        return text + (n > most ? ", …)" : ")") + elsewhere();
     }
 
     /// As in client-go, a context that names no cluster means the cluster without a name, if there is one.
@@ -170,8 +169,7 @@ private:
         const auto found = files_.clusters.find(context.cluster.text);
         if (found == files_.clusters.end()) {
             f = context.cluster.at.refuse("context " + in_quotes(config_.context) + " names cluster " +
-                                          in_quotes(context.cluster.text) + ", which is not there" +
-                                          known(files_.clusters, "cluster"));
+                                          in_quotes(context.cluster.text) + ", which is not there" + elsewhere());
             return;
         }
         const auto& c = found->second;
@@ -241,8 +239,7 @@ private:
         const auto found = files_.users.find(context.user.text);
         if (found == files_.users.end()) {
             f = context.user.at.refuse("context " + in_quotes(config_.context) + " names user " +
-                                       in_quotes(context.user.text) + ", which is not there" +
-                                       known(files_.users, "user"));
+                                       in_quotes(context.user.text) + ", which is not there" + elsewhere());
             return;
         }
         const auto& u = found->second;
