@@ -267,9 +267,7 @@ TEST_CASE("add_index after a stop amid a relist: indexes the state that readers 
         return {"v"};
     }));
     stop = [&b] { b.pods.stop(); };
-    b.source->on_list(list_of({pod("a", 1, "old"), pod("b", 2, "old"), pod("c", 3, "old")}, "5"));
-    const auto w = b.source->on_watch();
-    b.start();
+    const auto w = b.list_with({pod("a", 1, "old"), pod("b", 2, "old"), pod("c", 3, "old")}, 5);
     b.source->on_list(list_of({pod("a", 11, "stop"), pod("b", 12, "stop"), pod("c", 13, "stop"), pod("d", 14)}, "20"));
     w->fail(status_failure(410, "Expired"));
     b.settle();

@@ -39,9 +39,7 @@ const std::string bad_x = R"({"metadata":{"namespace":"default","name":"x"},"spe
 
 /// The server goes back from version 1001 to 505, and its list has x in a form that cannot be read.
 std::shared_ptr<watch_script> go_back(bench& b, const std::string& x = pod("x", 1000)) {
-    b.source->on_list(list_of({x, pod("y", 1001)}, "1001"));
-    const auto before = b.source->on_watch();
-    b.start();
+    const auto before = b.list_with({x, pod("y", 1001)}, 1001);
     before->bookmark("500");
     b.source->on_list(list_of({}, "505"));
     b.source->on_list(list_of({bad_x, pod("y", 400)}, "505"));
@@ -147,9 +145,7 @@ TEST_CASE("a server that went back in time: of an object that was made anew sinc
 TEST_CASE("a list that has an object in a form that cannot be read does not make its old versions come back",
           "[informer]") {
     bench b(informer_options().watch_list(false));
-    b.source->on_list(list_of({pod("x", 1000)}, "1001"));
-    auto w = b.source->on_watch();
-    b.start();
+    auto w = b.list_with({pod("x", 1000)}, 1001);
     w = relist(b, w, list_of({bad_x}, "1005"));
     w->modified(pod("x", 900));
     b.settle();
@@ -294,9 +290,7 @@ TEST_CASE("a deletion or a change of the object that is there does not lead to a
 
 TEST_CASE("an object that cannot be read, but is named, leaves nothing unproven", "[informer]") {
     bench b(informer_options().watch_list(false));
-    b.source->on_list(list_of({pod("x", 1), pod("y", 2)}, "5"));
-    auto w = b.source->on_watch();
-    b.start();
+    auto w = b.list_with({pod("x", 1), pod("y", 2)}, 5);
     w = relist(b, w, list_of({bad_x, pod("y", 2)}, "9"));
     CHECK(b.pods.get("default/x"));
     CHECK(b.pods.status().unproven == 0);
@@ -307,9 +301,7 @@ TEST_CASE("an object that cannot be read, but is named, leaves nothing unproven"
 
 TEST_CASE("a check of the newest version is one request, however many pages the list would have", "[informer]") {
     bench b(informer_options().watch_list(false));
-    b.source->on_list(list_of({pod("a", 1)}, "20"));
-    auto w = b.source->on_watch();
-    b.start();
+    const auto w = b.list_with({pod("a", 1)}, 20);
     w->bookmark("19");
     b.source->on_list(list_of({pod("a", 1)}, "21", "more"));
     b.source->on_watch();
@@ -352,9 +344,7 @@ TEST_CASE("if lists have no version, that of the newest object counts, and one t
 
 TEST_CASE("once lists have no version any more, the cache's version is that of its objects", "[informer]") {
     bench b(informer_options().watch_list(false));
-    b.source->on_list(list_of({pod("a", 7)}, "50"));
-    const auto w = b.source->on_watch();
-    b.start();
+    const auto w = b.list_with({pod("a", 7)}, 50);
     b.source->on_list(list_of({pod("a", 7)}, "")); // is asked for once more
     relist(b, w, list_of({pod("a", 7)}, ""));
     CHECK(b.pods.snapshot().resource_version().str() == "7");
@@ -398,9 +388,7 @@ TEST_CASE("X7 of bad objects without a name, status shows the first, counts all,
           "[informer]") {
     const std::string nameless = R"({"metadata":{"resourceVersion":"4"}})";
     bench b(informer_options().watch_list(false));
-    b.source->on_list(list_of({nameless}, "5"));
-    auto w = b.source->on_watch();
-    b.start();
+    const auto w = b.list_with({nameless}, 5);
     for (int i = 0; i < 100; ++i) w->added(nameless);
     b.settle();
     CHECK(b.pods.status().quarantined == 101);

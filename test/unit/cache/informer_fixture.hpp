@@ -28,6 +28,12 @@ inline std::string pod(const std::string& name, int version, const std::string& 
            id + R"(","resourceVersion":")" + std::to_string(version) + R"("},"spec":{"note":")" + note + R"("}})";
 }
 
+inline list_script list_of(std::vector<std::string> items, const std::string& version, const std::string& token = "") {
+    list_script l;
+    l.items(std::move(items)).version(version).continue_token(token);
+    return l;
+}
+
 /// The io_context, the clock, the source and the informer of one test. The test drives them from outside: `settle()`
 /// runs what is ready, `pass()` lets time go by.
 class bench {
@@ -71,6 +77,14 @@ public:
         auto w = source->on_watch();
         for (auto& o : objects) w->added(std::move(o));
         w->bookmark(std::to_string(v), true);
+        start();
+        return w;
+    }
+
+    /// The same by a list, for an informer without watch-list.
+    std::shared_ptr<watch_script> list_with(std::vector<std::string> objects, int v) {
+        source->on_list(list_of(std::move(objects), std::to_string(v)));
+        auto w = source->on_watch();
         start();
         return w;
     }
@@ -126,12 +140,6 @@ inline failure status_failure(int code, const std::string& reason, const std::st
     s.reason = reason;
     s.message = message;
     return failure(std::move(s), "watch pods");
-}
-
-inline list_script list_of(std::vector<std::string> items, const std::string& version, const std::string& token = "") {
-    list_script l;
-    l.items(std::move(items)).version(version).continue_token(token);
-    return l;
 }
 
 } // namespace informer::testing

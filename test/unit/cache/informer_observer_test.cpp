@@ -15,9 +15,7 @@ TEST_CASE("an observer gets the status after the first list, and after each reli
     informer_status last;
     const auto mine =
         b.pods.observe(informer_observer().on_state_change([&last](const informer_status& s) { last = s; }));
-    b.source->on_list(list_of({pod("a", 1), pod("b", 2)}, "2"));
-    const auto w = b.source->on_watch();
-    b.start();
+    const auto w = b.list_with({pod("a", 1), pod("b", 2)}, 2);
     CHECK(last.phase == informer_phase::watching);
     CHECK(last.synced);
     CHECK(last.objects == 2);

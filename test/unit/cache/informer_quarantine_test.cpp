@@ -139,9 +139,7 @@ TEST_CASE("a deletion whose object cannot be read still deletes", "[informer]") 
 TEST_CASE("a deletion that does not name its object is found by a list", "[informer]") {
     bench b(informer_options().watch_list(false));
     auto events = b.pods.subscribe();
-    b.source->on_list(list_of({pod("a", 1), pod("b", 2)}, "5"));
-    const auto w = b.source->on_watch();
-    b.start();
+    const auto w = b.list_with({pod("a", 1), pod("b", 2)}, 5);
     read_all(events);
     b.source->on_list(list_of({pod("b", 2)}, "9"));
     const auto again = b.source->on_watch();
@@ -179,9 +177,7 @@ TEST_CASE("WL7 a deletion amid the initial events that does not name its object 
 TEST_CASE("bad objects in a relist: an object that may still exist is not deleted", "[informer]") {
     bench b(informer_options().watch_list(false));
     auto events = b.pods.subscribe();
-    b.source->on_list(list_of({pod("a", 1), pod("b", 2), pod("c", 3)}, "5"));
-    const auto w = b.source->on_watch();
-    b.start();
+    const auto w = b.list_with({pod("a", 1), pod("b", 2), pod("c", 3)}, 5);
     read_all(events);
     const std::string bad_a = R"({"metadata":{"namespace":"default","name":"a"},"spec":})";
     const auto again = b.source->on_watch();
@@ -250,9 +246,7 @@ TEST_CASE("bad objects in a relist: an object that may still exist is not delete
 TEST_CASE("a bad object of a relist does not replace one that came without a uid", "[informer]") {
     bench b(informer_options().watch_list(false));
     const std::string head = R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"a")";
-    b.source->on_list(list_of({head + "}}"}, "5"));
-    const auto w = b.source->on_watch();
-    b.start();
+    const auto w = b.list_with({head + "}}"}, 5);
     b.source->on_list(list_of({head + R"(,"uid":"uid-a"},"spec":})"}, "9"));
     b.source->on_watch();
     w->fail(status_failure(410, "Expired"));
@@ -266,9 +260,7 @@ TEST_CASE("a bad object of a relist does not replace one that came without a uid
 TEST_CASE("a bad event of another object than the cached one leads to a list, which tells", "[informer]") {
     bench b(informer_options().watch_list(false));
     auto events = b.pods.subscribe();
-    b.source->on_list(list_of({pod("a", 1), pod("b", 2)}, "5"));
-    const auto w = b.source->on_watch();
-    b.start();
+    const auto w = b.list_with({pod("a", 1), pod("b", 2)}, 5);
     read_all(events);
     const std::string bad = R"({"metadata":{"namespace":"default","name":"a","uid":"another"},"spec":})";
     const bool deleted = GENERATE(false, true);
@@ -292,9 +284,7 @@ TEST_CASE("a bad event of another object than the cached one leads to a list, wh
 TEST_CASE("bad objects of a page that broke and was asked for again do not count", "[informer]") {
     bench b(informer_options().watch_list(false));
     auto events = b.pods.subscribe();
-    b.source->on_list(list_of({pod("a", 1), pod("b", 2), pod("c", 3)}, "5"));
-    const auto w = b.source->on_watch();
-    b.start();
+    const auto w = b.list_with({pod("a", 1), pod("b", 2), pod("c", 3)}, 5);
     read_all(events);
     list_script first, broken, second;
     b.source->on_list(first.item(pod("a", 1)).version("9").continue_token("t"));
@@ -457,9 +447,7 @@ TEST_CASE("X7 bad objects without a name count once, by watch-list as by list", 
 TEST_CASE("X7 a bad object of a server that went back in time does not hide the object's later events", "[informer]") {
     bench b(informer_options().watch_list(false));
     auto events = b.pods.subscribe();
-    b.source->on_list(list_of({pod("x", 1000), pod("y", 1001)}, "1001"));
-    const auto before = b.source->on_watch();
-    b.start();
+    const auto before = b.list_with({pod("x", 1000), pod("y", 1001)}, 1001);
     b.settle();
     read_all(events);
     before->bookmark("500"); // a restored backup
@@ -532,9 +520,7 @@ TEST_CASE("X7 X14 an event that cannot be used still moves the version of the ca
 TEST_CASE("a bad deletion of another uid ends the object at once if its version is newer", "[informer]") {
     bench b(informer_options().watch_list(false));
     auto events = b.pods.subscribe();
-    b.source->on_list(list_of({pod("a", 1), pod("b", 2)}, "5"));
-    const auto w = b.source->on_watch();
-    b.start();
+    const auto w = b.list_with({pod("a", 1), pod("b", 2)}, 5);
     read_all(events);
     w->deleted(R"({"kind":"Node","apiVersion":"v1","metadata":{"namespace":"default","name":"a","uid":"another",)"
                R"("resourceVersion":"9"}})");
@@ -547,9 +533,7 @@ TEST_CASE("an object that holds its uid twice is not taken for another one when 
     const std::string head = R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"a",)"
                              R"("uid":"x","uid":"uid-a","resourceVersion":"1"})";
     auto events = b.pods.subscribe();
-    b.source->on_list(list_of({head + "}"}, "5"));
-    const auto w = b.source->on_watch();
-    b.start();
+    const auto w = b.list_with({head + "}"}, 5);
     read_all(events);
     b.source->on_list(list_of({head + R"(,"spec":})"}, "9"));
     b.source->on_watch();

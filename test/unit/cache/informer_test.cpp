@@ -107,9 +107,7 @@ TEST_CASE("W1 a list of three pages yields every object once, then watches from 
     auto events = b.pods.subscribe(subscription_options().sync_marks());
     b.source->on_list(list_of({pod("a", 1), pod("b", 2)}, "10", "t1"));
     b.source->on_list(list_of({pod("c", 3), pod("d", 4)}, "10", "t2"));
-    b.source->on_list(list_of({pod("e", 5)}, "10"));
-    const auto w = b.source->on_watch();
-    b.start();
+    const auto w = b.list_with({pod("e", 5)}, 10);
     REQUIRE(b.pods.has_synced());
     CHECK(b.source->lists() == 3);
     CHECK(b.source->calls()[1].list.continue_ == "t1");
@@ -196,9 +194,7 @@ TEST_CASE("W18 a server without watch-list is listed, and the source remembers",
     SECTION("plain events") {
         b.source->on_watch()->modified(pod("x", 3)).modified(pod("x", 4));
     }
-    b.source->on_list(list_of({pod("a", 1)}, "10"));
-    const auto w = b.source->on_watch();
-    b.start();
+    const auto w = b.list_with({pod("a", 1)}, 10);
     b.pass(2s);
     REQUIRE(b.pods.has_synced());
     CHECK(b.source->watch_list() == watch_list_support::no);

@@ -1,60 +1,15 @@
-// Sources that come and go while a controller runs.
-#include "controller_fixture.hpp"
+// Sources that are added to a controller, before and while it runs.
+#include "controller_pods.hpp"
 
 #include "support/refusal.hpp"
 
-#include <algorithm>
 #include <map>
-#include <memory>
+#include <utility>
 
 using namespace controller_test;
 using informer::testing::refused;
 
 namespace {
-
-const api_resource pods("", "v1", "pods", "Pod");
-
-std::string pod(const std::string& name_space, const std::string& name, int version) {
-    return R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":")" + name_space + R"(","name":")" + name +
-           R"(","uid":"u-)" + name_space + name + R"(","resourceVersion":")" + std::to_string(version) + "\"}}";
-}
-
-/// A bench with a second factory, whose pods have a scripted source for each namespace.
-class pods_bench : public bench {
-public:
-    explicit pods_bench(asio::any_io_executor ex)
-        : bench(ex), pod_factory(rt, [this, ex](const api_resource& r, const std::string& name_space) {
-              auto made = std::make_shared<scripted_list_watch>(ex, r);
-              by_namespace[name_space] = made;
-              return std::static_pointer_cast<list_watch>(made);
-          }) {}
-    /// To be called when the source was added.
-    std::shared_ptr<watch_script> serve_pods(const std::string& name_space, std::vector<std::string> items) {
-        const auto& from = by_namespace.at(name_space);
-        from->on_list(list_script().items(std::move(items)).version("10"));
-        auto opened = from->on_watch();
-        opened->open();
-        return opened;
-    }
-    source_options in(const std::string& name_space) const { return source().name_space(name_space); }
-    std::function<bool()> has_seen(const std::string& name, std::size_t times = 1) {
-        return [this, name, times] { return count(name) == times; };
-    }
-    /// Runs the controller and waits until it is in sync.
-    asio::awaitable<void> start_and_sync(controller c) {
-        start(c);
-        const std::function<bool()> ready = [c] { return c.not_ready().empty(); };
-        const bool ok = co_await eventually(ready);
-        CHECK(ok);
-    }
-    asio::awaitable<void> finish_all(controller c) {
-        co_await finish(c);
-        co_await pod_factory.shutdown();
-    }
-
-    std::map<std::string, std::shared_ptr<scripted_list_watch>> by_namespace;
-    informer_factory pod_factory;
-};
 
 asio::awaitable<void> added() {
     const auto ex = co_await asio::this_coro::executor;
@@ -202,42 +157,6 @@ asio::awaitable<void> waited_for() {
     co_await b.finish_all(c);
 }
 
-asio::awaitable<void> taken_back(bool by_drop) {
-    const auto ex = co_await asio::this_coro::executor;
-    pods_bench b(ex);
-    b.serve({});
-    controller c = b.of_foos().build(b.noting());
-    co_await b.start_and_sync(c);
-    controller_source east = c.watch(b.pod_factory, pods, b.in("east"));
-    controller_source west = c.watch(b.pod_factory, pods, b.in("west"));
-    const auto eastern = b.serve_pods("east", {}), western = b.serve_pods("west", {});
-    co_await east.synced(0s);
-    co_await west.synced(0s);
-    REQUIRE(b.pod_factory.status().size() == 2);
-    if (by_drop)
-        east = controller_source();
-    else
-        east.remove();
-    CHECK_FALSE(east.has_synced());
-    CHECK_FALSE(east.not_ready().empty());
-    const std::function<bool()> released = [&] { return b.pod_factory.status().size() == 1; };
-    bool ok = co_await eventually(released);
-    CHECK(ok);
-    western->added(pod("west", "w", 11));
-    ok = co_await eventually(b.has_seen("w"));
-    CHECK(ok);
-    CHECK(c.not_ready().empty());
-    CHECK(b.seen == std::vector<std::string>{"w"});
-    CHECK_FALSE(*b.ended);
-
-    // The namespace comes again.
-    east = c.watch(b.pod_factory, pods, b.in("east"));
-    const auto again = b.serve_pods("east", {pod("east", "e", 3)});
-    ok = co_await eventually(b.has_seen("e"));
-    CHECK(ok);
-    co_await b.finish_all(c);
-}
-
 /// A source among several namespaces of one handle, and one that others read, too.
 asio::awaitable<void> several_in_one_handle() {
     const auto ex = co_await asio::this_coro::executor;
@@ -265,162 +184,6 @@ asio::awaitable<void> several_in_one_handle() {
     CHECK(ok);
     co_await settle();
     CHECK(b.count("later") == 0);
-    co_await b.finish_all(c);
-}
-
-/// The namespaces that it follows are those that its own objects name.
-asio::awaitable<void> by_its_own_reconciler() {
-    const auto ex = co_await asio::this_coro::executor;
-    pods_bench b(ex);
-    b.serve({});
-    std::unique_ptr<controller> self;
-    std::map<std::string, controller_source> followed;
-    const reconciler reconcile = [&](reconcile_request q) -> asio::awaitable<reconcile_result> {
-        b.seen.push_back(q.key.name);
-        if (q.key.name_space != "ns") co_return reconcile_result::done();
-        if (!b.factory.lister(foos).find(q.key))
-            followed.erase(q.key.name);
-        else if (!followed.contains(q.key.name))
-            followed[q.key.name] = self->watch(b.pod_factory, pods, b.in(q.key.name));
-        co_return reconcile_result::done();
-    };
-    self = std::make_unique<controller>(b.of_foos().build(reconcile));
-    co_await b.start_and_sync(*self);
-    for (int round = 0; round < 3; ++round) {
-        const auto n = static_cast<std::size_t>(round);
-        b.foo_watch->added(foo("east", 11 + 2 * round));
-        const std::function<bool()> begun = [&] { return followed.contains("east"); };
-        bool ok = co_await eventually(begun);
-        CHECK(ok);
-        const auto eastern = b.serve_pods("east", {pod("east", "e", 3)});
-        ok = co_await eventually(b.has_seen("e", n + 1));
-        CHECK(ok);
-        b.foo_watch->deleted(foo("east", 12 + 2 * round));
-        const std::function<bool()> gone = [&] { return b.pod_factory.status().empty(); };
-        ok = co_await eventually(gone);
-        CHECK(ok);
-    }
-    CHECK(b.count("e") == 3);
-    co_await b.finish_all(*self);
-}
-
-/// The mapping takes its own source back, in the middle of a batch.
-asio::awaitable<void> by_its_own_mapping() {
-    const auto ex = co_await asio::this_coro::executor;
-    pods_bench b(ex);
-    b.serve({});
-    controller c = b.of_foos().build(b.noting());
-    co_await b.start_and_sync(c);
-    controller_source east;
-    int called = 0;
-    const map_function once = [&](const object& o) {
-        ++called;
-        east.remove();
-        return std::vector<object_key>{o.key()};
-    };
-    east = c.watch(b.pod_factory, pods, once, b.in("east"));
-    const auto watch = b.serve_pods("east", {pod("east", "a", 3), pod("east", "b", 4), pod("east", "c", 5)});
-    const std::function<bool()> gone = [&] { return called > 0 && b.pod_factory.status().empty(); };
-    bool ok = co_await eventually(gone);
-    CHECK(ok);
-    CHECK(called == 1);
-    const std::function<bool()> one = [&] { return b.seen.size() == 1; };
-    ok = co_await eventually(one);
-    CHECK(ok);
-    CHECK(c.not_ready().empty());
-    co_await b.finish_all(c);
-}
-
-asio::awaitable<void> taken_back_while_its_mapping_waits() {
-    const auto ex = co_await asio::this_coro::executor;
-    pods_bench b(ex);
-    b.serve({});
-    controller c = b.of_foos().build(b.noting());
-    co_await b.start_and_sync(c);
-    int called = 0;
-    const map_function waits = [&called](const object&) -> std::vector<object_key> {
-        ++called;
-        throw error(errc::not_synced, "secrets");
-    };
-    controller_source east = c.watch(b.pod_factory, pods, waits, b.in("east"));
-    const auto watch = b.serve_pods("east", {pod("east", "a", 3)});
-    const std::function<bool()> waiting = [&] { return called == 1; };
-    bool ok = co_await eventually(waiting);
-    CHECK(ok);
-    east.remove();
-    const std::function<bool()> gone = [&] {
-        b.clock->advance(50ms);
-        return b.pod_factory.status().empty();
-    };
-    ok = co_await eventually(gone);
-    CHECK(ok);
-    CHECK(called == 1);
-    CHECK(c.not_ready().empty());
-    co_await b.finish_all(c);
-}
-
-asio::awaitable<void> taken_back_while_awaited() {
-    const auto ex = co_await asio::this_coro::executor;
-    pods_bench b(ex);
-    b.serve({foo("f", 1)});
-    controller c = b.of_foos().build(b.noting());
-    controller_source before = c.watch(b.pod_factory, pods, b.in("east")); // run() waits for it
-    auto text = std::make_shared<std::string>(), late = std::make_shared<std::string>();
-    const auto over = std::make_shared<bool>(false), late_over = std::make_shared<bool>(false);
-    b.group.spawn(bench::keep_error(before.synced(0s), text, over));
-    co_await settle();
-    b.start(c);
-    const std::function<bool()> waiting = [&] { return c.figures().queue.ready == 1; };
-    bool ok = co_await eventually(waiting);
-    CHECK(ok);
-    CHECK(b.seen.empty());
-    CHECK_FALSE(*over);
-    before.remove();
-    ok = co_await eventually(b.has_seen("f")); // the others are in sync
-    CHECK(ok);
-    const std::function<bool()> told = [over] { return *over; };
-    ok = co_await eventually(told);
-    CHECK(ok);
-    CHECK(text->find("controller foos: pods in east was removed") != std::string::npos);
-
-    controller_source after = c.watch(b.pod_factory, pods, b.in("west"));
-    b.group.spawn(bench::keep_error(after.synced(0s), late, late_over));
-    co_await settle();
-    after = controller_source(); // one that is awaited does not keep it
-    const std::function<bool()> late_told = [late_over] { return *late_over; };
-    ok = co_await eventually(late_told);
-    CHECK(ok);
-    CHECK(late->find("pods in west was removed") != std::string::npos);
-    bool refused_at_once = false;
-    try {
-        co_await after.synced(0s);
-    } catch (const error& e) {
-        refused_at_once = e.code() == errc::stopped;
-    }
-    CHECK(refused_at_once);
-    co_await b.finish_all(c);
-}
-
-asio::awaitable<void> removed_before_the_run() {
-    const auto ex = co_await asio::this_coro::executor;
-    pods_bench b(ex);
-    b.serve({foo("f", 1)});
-    controller c = b.of_foos().build(b.noting());
-    auto text = std::make_shared<std::string>();
-    const auto over = std::make_shared<bool>(false);
-    {
-        const controller_source none = c.watch(b.pod_factory, pods, b.in("east"));
-        b.group.spawn(bench::keep_error(none.synced(0s), text, over));
-        co_await settle();
-    }
-    const std::function<bool()> told = [over] { return *over; };
-    bool ok = co_await eventually(told);
-    CHECK(ok);
-    CHECK(text->find("pods in east was removed") != std::string::npos);
-    CHECK(b.pod_factory.status().empty());
-    b.start(c);
-    ok = co_await eventually(b.has_seen("f"));
-    CHECK(ok);
     co_await b.finish_all(c);
 }
 
@@ -484,127 +247,6 @@ asio::awaitable<void> its_informer_ends() {
     CHECK(ok);
     CHECK(b.error_of_run->find("the informer of pods in east has ended") != std::string::npos);
     co_await b.end();
-}
-
-asio::awaitable<void> handles_outlive() {
-    const auto ex = co_await asio::this_coro::executor;
-    pods_bench b(ex);
-    b.serve({});
-    controller_source left;
-    {
-        controller c = b.of_foos().build(b.noting());
-        co_await b.start_and_sync(c);
-        left = c.watch(b.pod_factory, pods, b.in("east"));
-        co_await b.finish(c);
-    }
-    CHECK(b.pod_factory.status().empty()); // the controller held the informer, the handle does not
-    CHECK_FALSE(left.has_synced());
-    CHECK(left.not_ready() == "there is no source");
-    left.remove();
-    co_await b.pod_factory.shutdown();
-}
-
-/// Runs the sources alone, lets keys of objects that are gone pile up until some are forgotten, then runs workers.
-class standby {
-public:
-    explicit standby(pods_bench& b, controller c)
-        : bench_(b), c_(std::move(c)), sources_(b.rt.executor()), workers_(b.rt.executor()) {}
-    asio::awaitable<void> follow() {
-        sources_.spawn(c_.run_sources());
-        co_await c_.synced(0s);
-    }
-    asio::awaitable<void> forget() {
-        for (int i = 0; i < 5000; ++i) c_.enqueue(object_key("ns", "gone" + std::to_string(i)));
-        bench_.foo_watch->added(foo("f", 11)); // an event makes it look
-        const std::function<bool()> forgot = [this] { return c_.figures().queue.ready < 1200; };
-        const bool ok = co_await eventually(forgot);
-        CHECK(ok);
-    }
-    asio::awaitable<void> lead() {
-        workers_.spawn(c_.run_workers());
-        const std::function<bool()> idle = [this] {
-            const auto f = c_.figures();
-            return f.succeeded > 0 && f.queue.ready == 0 && f.active == 0;
-        };
-        const bool ok = co_await eventually(idle);
-        CHECK(ok);
-    }
-    asio::awaitable<void> end() {
-        c_.stop();
-        co_await workers_.join();
-        co_await sources_.join();
-        co_await bench_.end();
-        co_await bench_.pod_factory.shutdown();
-    }
-
-private:
-    pods_bench& bench_;
-    controller c_;
-    task_group sources_, workers_;
-};
-
-/// A source that never comes into sync does not keep a standby from forgetting keys.
-asio::awaitable<void> standby_forgets() {
-    const auto ex = co_await asio::this_coro::executor;
-    pods_bench b(ex);
-    b.serve({});
-    std::map<std::string, int> priorities;
-    const reconciler noting = [&priorities](reconcile_request q) -> asio::awaitable<reconcile_result> {
-        priorities.emplace(q.key.name, q.priority);
-        co_return reconcile_result::done();
-    };
-    controller c = b.of_foos().build(noting);
-    standby s(b, c);
-    co_await s.follow();
-    const controller_source missing = c.watch(b.pod_factory, pods, b.in("nowhere"));
-    const controller_source east = c.watch(b.pod_factory, pods, b.in("east"));
-    const auto watch = b.serve_pods("east", {});
-    co_await east.synced(0s);
-    watch->added(pod("east", "stays", 11));
-    const std::function<bool()> asked = [&] { return c.figures().queue.ready == 1; };
-    const bool ok = co_await eventually(asked);
-    CHECK(ok);
-    co_await s.forget();
-    co_await s.lead();
-    CHECK(priorities.at("stays") == 0); // its object exists, so it was kept: one that is asked for again has a low one
-    co_await s.end();
-}
-
-/// A key that nothing but an added source asks for is forgotten while no worker runs, and asked for again by the next.
-asio::awaitable<void> standby_asks_again() {
-    const auto ex = co_await asio::this_coro::executor;
-    pods_bench b(ex);
-    b.serve({});
-    controller c = b.of_foos().build(b.noting());
-    standby s(b, c);
-    co_await s.follow();
-    controller_source leaves; // the first that is gone through
-    int mapped = 0;
-    const auto map_to = [](const object& o) {
-        return std::vector<object_key>{object_key("ns", "of-" + o.name().str())};
-    };
-    const map_function map = map_to;
-    const map_function takes_itself_back = [&](const object& o) {
-        if (++mapped == 4) leaves.remove(); // when the three are gone through again
-        return map_to(o);
-    };
-    leaves = c.watch(b.pod_factory, pods, takes_itself_back, b.in("south"));
-    const controller_source east = c.watch(b.pod_factory, pods, map, b.in("east"));
-    controller_source west = c.watch(b.pod_factory, pods, map, b.in("west"));
-    const auto eastern = b.serve_pods("east", {pod("east", "e", 3)});
-    const auto western = b.serve_pods("west", {pod("west", "w", 3)});
-    const auto southern = b.serve_pods("south", {pod("south", "s1", 3), pod("south", "s2", 4), pod("south", "s3", 5)});
-    const std::function<bool()> asked = [&] { return c.figures().queue.ready == 5; };
-    const bool ok = co_await eventually(asked);
-    CHECK(ok);
-    co_await s.forget();
-    west.remove();
-    co_await s.lead();
-    CHECK(b.count("of-e") == 1);
-    CHECK(b.count("of-w") == 0);
-    CHECK(mapped == 4);
-    CHECK(b.count("of-s1") + b.count("of-s2") + b.count("of-s3") == 1);
-    co_await s.end();
 }
 
 /// run() has begun, but its sources have not: what is added then is opened with the others.
@@ -699,27 +341,8 @@ TEST_CASE("workers that begin later do not wait for an added source") {
 TEST_CASE("a source that was added before the run is waited for like the others") {
     run_test(waited_for());
 }
-TEST_CASE("a source that is taken back leads to no key and lets its informer go; the others go on; it may come again") {
-    run_test(taken_back(false));
-    run_test(taken_back(true));
-}
 TEST_CASE("one handle holds the sources of several namespaces; an informer that others hold goes on without them") {
     run_test(several_in_one_handle());
-}
-TEST_CASE("a reconciler may add and take back sources, again and again") {
-    run_test(by_its_own_reconciler());
-}
-TEST_CASE("a mapping may take its own source back: the rest of the batch is not mapped") {
-    run_test(by_its_own_mapping());
-}
-TEST_CASE("a source is taken back while its mapping waits for a cache") {
-    run_test(taken_back_while_its_mapping_waits());
-}
-TEST_CASE("a source that is taken back holds up nobody who waits for the others; who waits for it is told") {
-    run_test(taken_back_while_awaited());
-}
-TEST_CASE("a source that is taken back before the run is as if it had never been") {
-    run_test(removed_before_the_run());
 }
 TEST_CASE("a source is refused without a mapping and after a stop, and its informer is not started") {
     run_test(refusals());
@@ -729,15 +352,6 @@ TEST_CASE("a source is refused when the sources have ended, though the controlle
 }
 TEST_CASE("the end of an added source's informer stops the controller") {
     run_test(its_informer_ends());
-}
-TEST_CASE("the handle of a source keeps neither controller nor informer") {
-    run_test(handles_outlive());
-}
-TEST_CASE("a standby forgets keys although an added source is not in sync, and keeps those of its objects") {
-    run_test(standby_forgets());
-}
-TEST_CASE("workers that begin go through added sources, too, for keys that were forgotten; not those taken back") {
-    run_test(standby_asks_again());
 }
 TEST_CASE("a source that is added as the run begins is waited for like the others, or left out") {
     for (int turns = 0; turns < 8; ++turns) run_test(added_as_the_run_begins(turns));
