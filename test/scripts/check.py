@@ -555,6 +555,19 @@ class Reports(unittest.TestCase):
         table = report._checklist(results, found, 1, extras.Extras(), missed)
         self.assertEqual(missed, ["start-up peak ÷ steady"], table)
 
+    def test_what_tls_adds_is_told_turn_by_turn(self):
+        # The cheapest plain run had a quieter machine than its turn's other one; by the least of each it would be 8.
+        turns = [(1, 9), (6, 10), (7, 11)]
+        run = dict(objects=1, sync_rss=2, sync_peak=2, sync_forced=2)
+        runs = {(1, "libinformer"): [{**run, "sync_cpu": 1e-5}]}
+        for n, way in enumerate(("watchlist", "tls")):
+            runs["way", way] = [{**run, "sync_cpu": turn[n] * 1e-5} for turn in turns]
+        found = [types.SimpleNamespace(name="libinformer", family="libinformer", bar=True)]
+        more = extras.Extras()
+        more.ways, more.tls_floor = list(runs)[1:], text.Sample([1, 4, 40])
+        table = report._checklist(types.SimpleNamespace(runs=runs), found, 1, more, [])
+        self.assertRegex(table, r"what TLS adds .*\|\s+1 \|\s+yes \|")
+
     def test_peers_on_another_kind_stand_beside_ours(self):
         run = dict(objects=100, sync_cpu=1e-3, sync_rss=3e5, sync_forced=2e5, churn_forced=2e5, event_cpu=2e-6)
         paced = dict(latency_p50=4e-5, latency_p99=5e-5, paced_cpu=6e-6)

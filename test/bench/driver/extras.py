@@ -8,6 +8,7 @@ from driver import peers, programs
 from driver.corpora import Corpus
 from driver.measure import Plan
 from driver.processes import Server, answers
+from driver.text import Sample
 
 curve = [100000, 200000]
 kinds = [("configmaps", 400), ("secrets", 5000), ("events", 20000), ("crs", 5000), ("leases", 5000)]
@@ -25,7 +26,7 @@ class Extras:
 
     def __init__(self):
         self.curve, self.ways, self.shapes, self.kinds = [], [], [], []
-        self.tls_floor = self.gzip_floor = None  # CPU seconds per 100,000 pods beside plain HTTP
+        self.tls_floor, self.gzip_floor = Sample([]), Sample([])  # CPU seconds per 100,000 pods beside plain HTTP, by turn
 
 
 def measure_all(results, extras, main, options, found, render):
@@ -94,7 +95,7 @@ def _ways(results, extras, main, options):
     if results.no_time_for("ways to the first sync"):
         return
     turns = 1 if options.quick else turns_of_ways
-    tls_floor, plain_floor, gzip_floor = [], [], []
+    tls_floor, gzip_floor = [], []
     with results.surviving("ways to the first sync"), contextlib.ExitStack() as stack:
         corpus = Corpus("pods", main)
         servers = {name: stack.enter_context(Server(corpus, **how)) for name, how in (("tls", {"tls": True}), ("gzip", {"gzip": True}), ("", {}))}
@@ -110,12 +111,9 @@ def _ways(results, extras, main, options):
                 server = servers.get(way, servers[""])
                 title = "%s pods, turn %d of %d, libinformer by %s" % (format(main, ","), n + 1, turns, way)
                 results.measure(title, peers.ours(mode, options=how), corpus, server, plan, ("way", way))
-            tls_floor.append(_read_all(servers["tls"], corpus))
-            plain_floor.append(_read_all(servers[""], corpus))
-            gzip_floor.append(_inflate(body))
-    if gzip_floor: # the last of a whole turn
-        extras.tls_floor = max(0.0, min(tls_floor) - min(plain_floor)) / corpus.count * 1e5
-        extras.gzip_floor = min(gzip_floor) / corpus.count * 1e5
+            tls_floor.append((_read_all(servers["tls"], corpus) - _read_all(servers[""], corpus)) / corpus.count * 1e5)
+            gzip_floor.append(_inflate(body) / corpus.count * 1e5)
+    extras.tls_floor, extras.gzip_floor = Sample(tls_floor), Sample(gzip_floor)
     extras.ways = [("way", way) for way in ways]
 
 

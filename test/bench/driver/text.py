@@ -40,6 +40,10 @@ class Sample:
         """Each value by that of the same turn: what slows the machine for a while slows both."""
         return Sample([mine / its for mine, its in zip(self.values, other.values) if its])
 
+    def less(self, other):
+        """Each value less that of the same turn."""
+        return Sample([mine - its for mine, its in zip(self.values, other.values)])
+
     def show(self, scale=1.0):
         """Median, with half the range in percent where there is one."""
         if not self.values:
