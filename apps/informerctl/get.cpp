@@ -135,28 +135,25 @@ asio::awaitable<int> run_get(std::shared_ptr<session> s) {
     } else {
         progress bar("listing " + s->describe());
         informer::list_options options;
-        options.limit(500).labels(s->line.labels).fields(s->line.fields).shard(s->line.part);
-        bool restarted = false;
+        options.labels(s->line.labels).fields(s->line.fields).shard(s->line.part);
+        informer::kubernetes::list_pager pages(*s->client, s->resource, s->name_space(), options);
+        bool anew = false;
         for (;;) {
             informer::failure f;
-            auto page = co_await s->client->list(s->resource, s->name_space(), options, f);
-            if (f == informer::condition::gone && !options.continue_.empty() && !restarted) {
-                // The remaining pages have expired: list once more, in one piece.
-                restarted = true;
+            auto page = co_await pages.next(f);
+            if (f == informer::condition::gone && !anew) {
+                // The remaining pages have expired.
+                pages.begin_anew();
                 items.clear();
-                options.continue_.clear();
-                options.limit(0);
+                anew = true;
                 continue;
             }
             if (f == informer::condition::cancelled) co_return 0; // a signal, or nobody reads any more
             if (f) co_return complain(f.what());
-            for (const auto& b : page.bad) code = complain("skipped " + s->name_of(b) + ": " + b.why.what());
-            std::move(page.items.begin(), page.items.end(), std::back_inserter(items));
+            if (!page) break;
+            for (const auto& b : page->bad) code = complain("skipped " + s->name_of(b) + ": " + b.why.what());
+            std::move(page->items.begin(), page->items.end(), std::back_inserter(items));
             bar.show(items.size(), 0, "objects");
-            if (page.continue_token.empty()) break;
-            if (page.continue_token == options.continue_) // it would go on like this for ever
-                co_return complain("list " + s->describe() + ": the same continue token twice");
-            options.continue_token(page.continue_token);
         }
         std::sort(items.begin(), items.end(), [](const object& a, const object& b) { return a.key() < b.key(); });
         if (items.empty() && (s->line.output.empty() || s->line.output == "wide")) {

@@ -72,7 +72,7 @@ TEST_CASE("get ends when the server hands out the same continue token for ever")
     const plain_server s(says);
     const auto r = run({"get", "cm", "-A", "--server", s.url});
     CHECK(r.code == 1);
-    CHECK(r.err == "informerctl: list configmaps: the same continue token twice\n");
+    CHECK(r.err == "informerctl: list configmaps: the same continue token twice: bad response\n");
 }
 
 TEST_CASE("bad objects are left out and named, the good ones among them are kept") {

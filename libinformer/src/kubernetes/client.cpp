@@ -4,6 +4,8 @@
 #include "kubernetes/json_as_yaml.hpp"
 #include "kubernetes/json_tools.hpp"
 #include "kubernetes/kubernetes_list_watch.hpp"
+#include "kubernetes/list_page.hpp"
+#include "kubernetes/or_throw.hpp"
 #include "kubernetes/query.hpp"
 #include "kubernetes/status.hpp"
 #include "root/at_home.hpp"
@@ -20,6 +22,8 @@ namespace json = boost::json;
 namespace {
 
 using detail::call;
+using detail::or_throw;
+using detail::or_throw_only;
 
 std::string_view content_type(patch_type t) noexcept {
     switch (t) {
@@ -60,22 +64,15 @@ std::string body_of(const delete_options& o) {
     return json::serialize(body);
 }
 
-decode_options options_for(const client::impl& i, const api_resource& r) {
-    decode_options o;
-    o.keep_managed_fields(i.keep_managed_fields);
-    if (!r.kind.empty()) o.type(r.api_version(), r.kind);
-    return o;
-}
-
 /// Decodes a large answer in slices, so that others have their turns meanwhile.
 asio::awaitable<object> decode(std::shared_ptr<client::impl> self, std::shared_ptr<const std::string> body,
                                api_resource r, std::string doing, failure& f) {
     doing += ": decode";
     object o;
     if (body->size() <= detail::large_text) {
-        o = parse_object(*body, f, options_for(*self, r));
+        o = parse_object(*body, f, detail::options_for(*self, r));
     } else {
-        const auto steps = document_pool::make(options_for(*self, r))->begin_decode(*body, object());
+        const auto steps = document_pool::make(detail::options_for(*self, r))->begin_decode(*body, object());
         while (!steps->step()) {
             co_await detail::take_turn(self->rt.executor());
             const auto asked = co_await asio::this_coro::cancellation_state;
@@ -122,68 +119,6 @@ asio::awaitable<object> refuse(failure bad, failure& f) {
 asio::awaitable<void> refuse_only(failure bad, failure& f) {
     f = std::move(bad);
     co_return;
-}
-
-/// The throwing twin of a verb. `Start` holds its arguments; it is no coroutine itself.
-template <class T, class Start>
-asio::awaitable<T> or_throw(Start start) {
-    failure f;
-    auto work = start(f);
-    T result = co_await std::move(work);
-    throw_on(f);
-    co_return result;
-}
-
-template <class Start>
-asio::awaitable<void> or_throw_only(Start start) {
-    failure f;
-    auto work = start(f);
-    co_await std::move(work);
-    throw_on(f);
-}
-
-/// One page of a list, for callers that want it as a whole.
-class collector final : public object_sink {
-public:
-    collector(decode_options options, shard_selector part, asio::any_io_executor executor)
-        : pool_(document_pool::make(std::move(options))), part_(std::move(part)), executor_(std::move(executor)) {}
-
-    document_pool& pool() override { return *pool_; }
-    object previous(const object_key&, std::size_t) override { return {}; }
-    void item(object o) override {
-        if (part_.contains(o)) page.items.push_back(std::move(o));
-    }
-    void event(watch_event_type, object) override {}
-    void bookmark(resource_version, bool) override {}
-    void quarantine(bad_object b) override { page.bad.push_back(std::move(b)); }
-    asio::awaitable<bool> ready() override { return detail::take_turn(executor_); }
-
-    object_list page;
-
-private:
-    std::shared_ptr<document_pool> pool_;
-    shard_selector part_;
-    asio::any_io_executor executor_;
-};
-
-asio::awaitable<object_list> list_page(std::shared_ptr<client::impl> self, api_resource r, std::string name_space,
-                                       list_options options, bool retry, failure& f) {
-    detail::retries so_far("GET", retry, std::nullopt);
-    const std::string doing = "list " + detail::describe(r, name_space);
-    for (;;) {
-        f = failure();
-        decode_options decoding = options_for(*self, r);
-        if (options.metadata_only_) decoding.project(projection::keep({"/metadata"}));
-        collector sink(std::move(decoding), options.shard_, self->rt.executor());
-        const list_result result = co_await detail::list_into(self, r, name_space, options, sink, f);
-        if (!f) {
-            sink.page.version = result.resource_version;
-            sink.page.continue_token = result.continue_token;
-            co_return std::move(sink.page);
-        }
-        const bool again = co_await client::impl::ask_again(self, so_far, doing, f);
-        if (!again) co_return object_list();
-    }
 }
 
 std::shared_ptr<client::impl> make_impl(runtime r, client_config config, failure& f) {
@@ -235,8 +170,10 @@ asio::awaitable<object> client::get(api_resource resource, object_key key, get_o
 
 asio::awaitable<object_list> client::list(api_resource resource, std::string name_space, list_options options,
                                           failure& f) {
-    return informer::detail::quietly_at_home(
-        impl_->rt, list_page(impl_, std::move(resource), std::move(name_space), std::move(options), retry_, f));
+    auto pool = detail::pool_for(*impl_, resource, options);
+    auto work = detail::list_page(impl_, std::move(resource), std::move(name_space), std::move(options),
+                                  std::move(pool), retry_, f);
+    return informer::detail::quietly_at_home(impl_->rt, std::move(work));
 }
 
 asio::awaitable<object> client::create(api_resource resource, json::value o, write_options options, failure& f) {

@@ -3,6 +3,7 @@
 
 #include <informer/kubernetes/config.hpp>
 #include <informer/kubernetes/discovery.hpp>
+#include <informer/kubernetes/list_pager.hpp>
 #include <informer/kubernetes/options.hpp>
 #include <informer/object/api_resource.hpp>
 #include <informer/object/document_pool.hpp>
@@ -20,14 +21,6 @@
 #include <vector>
 
 namespace informer::kubernetes {
-
-/// One page of a list.
-struct object_list {
-    std::vector<object> items;
-    resource_version version;
-    std::string continue_token;
-    std::vector<bad_object> bad; ///< items that could not be used
-};
 
 /// A client of one cluster. Cheap to copy: copies share connections, which must not outlive the execution context.
 ///
@@ -73,8 +66,8 @@ public:
     asio::awaitable<object> get(api_resource resource, object_key key, get_options options);
     asio::awaitable<object> get(api_resource resource, object_key key, get_options options, failure& f);
     /// Lists one namespace, or all of them (""). Returns one page, or everything when `limit` is 0 and the server sends
-    /// it in one piece. With a shard (`list_options::shard`) the result holds nothing outside it, whether the server
-    /// filters or not.
+    /// it in one piece; `list_pager` goes through pages. With a shard (`list_options::shard`) the result holds nothing
+    /// outside it, whether the server filters or not.
     asio::awaitable<object_list> list(api_resource resource, std::string name_space = {},
                                       list_options options = list_options());
     asio::awaitable<object_list> list(api_resource resource, std::string name_space, list_options options, failure& f);
@@ -138,6 +131,7 @@ public:
     struct impl;
 
 private:
+    friend class list_pager;
     std::shared_ptr<impl> impl_;
     bool retry_ = true;
 };
