@@ -215,7 +215,7 @@ TEST_CASE("threads: one producer and 100 subscribers") {
 }
 
 TEST_CASE("threads: a batch of the whole initial state is taken in portions, with the lock free between them") {
-    constexpr std::size_t n = 20'000;
+    constexpr std::size_t n = 100'000; // it takes longer than a thread's turn, so the other one has its turn amid it
     indexer cache;
     const cache_snapshot all = snapshot_of(n, cache);
     std::atomic<bool> seen = false;
