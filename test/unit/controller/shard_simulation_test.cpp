@@ -248,7 +248,8 @@ private:
                     continue;
                 }
                 const auto t = r->at(now);
-                const bool owns = r->logic.active(t) && last_view(*r).owns(names_[k]);
+                const shard_view seen = last_view(*r); // also of one that owns nothing: a pause may begin now
+                const bool owns = r->logic.active(t) && seen.owns(names_[k]);
                 if (owns && !r->owns[k]) begin(*r, k);
                 if (!owns) end(*r, k, r->leaving);
                 r->owns[k] = owns;
