@@ -7,7 +7,15 @@
 #include <string>
 #include <utility>
 
-namespace informer::mapping {
+namespace informer {
+
+cluster_key cluster_key::parse(const object_key& k) {
+    const auto colon = k.name_space.rfind(':'); // the name of a cluster may contain others
+    if (colon == std::string::npos) return {std::string(), k};
+    return {k.name_space.substr(0, colon), object_key(k.name_space.substr(colon + 1), k.name)};
+}
+
+namespace mapping {
 
 map_function to_self() {
     return [](const object& o) { return std::vector<object_key>{o.key()}; };
@@ -34,4 +42,16 @@ map_function to_owner(api_resource owner, owner_kind which) {
     };
 }
 
-} // namespace informer::mapping
+map_function of_cluster(std::string cluster, map_function map) {
+    if (cluster.empty() || cluster.find('/') != std::string::npos)
+        throw error(errc::bad_configuration, "keys of the cluster '" + cluster + "': a name without '/' is needed");
+    if (!map) throw error(errc::bad_configuration, "keys of the cluster " + cluster + ": there is no mapping");
+    return [before = std::move(cluster) + ':', map = std::move(map)](const object& o) {
+        std::vector<object_key> keys = map(o);
+        for (object_key& k : keys) k.name_space.insert(0, before);
+        return keys;
+    };
+}
+
+} // namespace mapping
+} // namespace informer

@@ -324,6 +324,28 @@ asio::awaitable<void> added_by_the_metrics_sink() {
     co_await b.finish_all(c);
 }
 
+/// Of two clusters an object of the same name.
+asio::awaitable<void> two_clusters() {
+    const auto ex = co_await asio::this_coro::executor;
+    pods_bench b(ex);
+    b.serve({foo("f", 1)});
+    std::map<std::string, std::string> clusters; // by the key as it came
+    const reconciler noting = [&](reconcile_request q) -> asio::awaitable<reconcile_result> {
+        const cluster_key of = cluster_key::parse(q.key);
+        b.seen.push_back(of.key.str());
+        clusters[q.key.str()] = of.cluster;
+        co_return reconcile_result::done();
+    };
+    controller c = b.of_foos().build(noting);
+    co_await b.start_and_sync(c);
+    const controller_source west = c.watch(b.pod_factory, pods, mapping::of_cluster("west"), b.in("ns"));
+    const auto watch = b.serve_pods("ns", {pod("ns", "f", 3)});
+    const bool ok = co_await eventually(b.has_seen("ns/f", 2));
+    CHECK(ok);
+    CHECK(clusters == std::map<std::string, std::string>{{"ns/f", ""}, {"west:ns/f", "west"}});
+    co_await b.finish_all(c);
+}
+
 } // namespace
 
 TEST_CASE("a source that is added to a running controller leads to keys as the others do") {
@@ -361,4 +383,7 @@ TEST_CASE("workers that wait for the sources wait for one that is added meanwhil
 }
 TEST_CASE("a metrics sink may add a source, which is followed once") {
     run_test(added_by_the_metrics_sink());
+}
+TEST_CASE("objects of two clusters that have the same name are reconciled as two, and their keys tell which is which") {
+    run_test(two_clusters());
 }

@@ -95,3 +95,29 @@ TEST_CASE(
 TEST_CASE("a mapping to owners without a kind is refused, because references name the kind") {
     CHECK_THROWS_AS(mapping::to_owner(api_resource("apps", "v1", "deployments")), error);
 }
+
+TEST_CASE("a key of a cluster is taken apart into what it was made of") {
+    const object o = made(R"("ownerReferences":[
+        {"apiVersion":"samplecontroller.k8s.io/v1","kind":"Foo","name":"one","controller":true}])");
+    const auto back = [&](const map_function& map) {
+        const auto keys = map(o);
+        REQUIRE(keys.size() == 1);
+        const cluster_key k = cluster_key::parse(keys.front());
+        return k.cluster + " " + k.key.str();
+    };
+    CHECK(mapping::of_cluster("east")(o) == std::vector<object_key>{object_key("east:ns", "a")});
+    CHECK(back(mapping::of_cluster("east")) == "east ns/a");
+    CHECK(back(mapping::of_cluster("arn:aws:eks", mapping::to_owner(foos))) == "arn:aws:eks ns/one");
+    api_resource wide = foos;
+    wide.namespaced = false;
+    CHECK(back(mapping::of_cluster("east", mapping::to_owner(wide))) == "east one");
+    const cluster_key none = cluster_key::parse(object_key("ns", "a"));
+    CHECK(none.cluster.empty());
+    CHECK(none.key == object_key("ns", "a"));
+}
+
+TEST_CASE("keys of a cluster need a name without a slash, and a mapping") {
+    CHECK_THROWS_AS(mapping::of_cluster(""), error);
+    CHECK_THROWS_AS(mapping::of_cluster("a/b"), error);
+    CHECK_THROWS_AS(mapping::of_cluster("a", map_function()), error);
+}

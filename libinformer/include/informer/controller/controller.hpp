@@ -269,7 +269,7 @@ public:
 
     /// Adds a source, whether the controller runs or not: for namespaces and resources that come and go, or the factory
     /// of another cluster, which must outlive `run()`, too. Without a mapping a key is that of the object, as with
-    /// `for_`. The handle takes it back.
+    /// `for_`; `mapping::of_cluster` makes keys that tell clusters apart. The handle takes it back.
     ///
     /// What is added while the sources run is followed at once, and nobody waits for it: reconciles go on, and
     /// `has_synced`, `synced` and `not_ready` leave it out until it is in sync. So a resource that does not exist yet
