@@ -1,9 +1,10 @@
 // libinformer: exponential back-off with jitter, sans-io.
 #pragma once
 
+#include <informer/detail/split_mix.hpp>
+
 #include <chrono>
 #include <cstdint>
-#include <random>
 
 namespace informer {
 
@@ -48,7 +49,7 @@ private:
     std::chrono::nanoseconds current_{};
     std::chrono::nanoseconds healthy_{};
     unsigned attempts_ = 0;
-    std::mt19937_64 random_;
+    detail::split_mix random_;
 };
 
 } // namespace informer

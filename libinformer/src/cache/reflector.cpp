@@ -6,6 +6,7 @@
 #include <informer/detail/async.hpp>
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 namespace informer {
@@ -35,8 +36,7 @@ reflector::reflector(reflector_options options, watch_list_support support)
       missing_(options_.backoff_, options_.seed_ + 2), expired_(options_.backoff_, options_.seed_ + 4),
       told_to_wait_(options_.backoff_, options_.seed_ + 5),
       until_proven_(in_between(unproven, options_.backoff_), options_.seed_ + 1),
-      contradictions_(in_between(contradiction, options_.backoff_), options_.seed_ + 3),
-      random_(options_.seed_ ^ 0x9e3779b97f4a7c15U) {
+      contradictions_(in_between(contradiction, options_.backoff_), options_.seed_ + 3), random_(options_.seed_ + 6) {
     // A time-out of zero would also be the patience with a silent server.
     options_.watch_timeout_ = std::clamp(options_.watch_timeout_, std::chrono::seconds(1), longest_watch);
 }

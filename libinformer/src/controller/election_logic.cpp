@@ -3,6 +3,7 @@
 #include <informer/detail/async.hpp>
 
 #include <algorithm>
+#include <random>
 
 namespace informer::detail {
 

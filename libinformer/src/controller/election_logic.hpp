@@ -2,12 +2,12 @@
 #pragma once
 
 #include <informer/controller/leader_election.hpp>
+#include <informer/detail/split_mix.hpp>
 
 #include "controller/lease_record.hpp"
 
 #include <cstdint>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 
@@ -94,7 +94,7 @@ private:
     duration jittered();
 
     leader_election_options options_;
-    std::mt19937_64 random_;
+    detail::split_mix random_;
     phase phase_ = phase::candidate;
     std::optional<action> pending_; ///< the request on its way or to be made
     bool optimistic_ = false;       ///< the pending update was not preceded by a get

@@ -1,6 +1,7 @@
 #include <informer/controller/event_recorder.hpp>
 
 #include <informer/detail/async.hpp>
+#include <informer/detail/split_mix.hpp>
 #include <informer/object/rfc3339.hpp>
 
 #include "root/add_weak.hpp"
@@ -97,7 +98,7 @@ struct event_recorder::impl {
     clock::time_point paused = clock::time_point::min(); ///< no server or no credential: nothing is sent before then
     detail::async_event news;
     std::vector<std::weak_ptr<detail::async_event>> flushes; ///< notified when nothing is pending any more
-    std::mt19937_64 random;
+    detail::split_mix random;
     event_recorder_figures figures;
     bool running = false;
 

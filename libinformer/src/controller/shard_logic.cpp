@@ -6,6 +6,7 @@
 #include <informer/detail/async.hpp>
 
 #include <algorithm>
+#include <random>
 #include <set>
 
 namespace informer::detail {

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <informer/controller/key_sharding.hpp>
+#include <informer/detail/split_mix.hpp>
 
 #include "controller/lease_record.hpp"
 
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -112,7 +112,7 @@ private:
 
     shard_group_options options_;
     std::string member_;
-    std::mt19937_64 random_;
+    detail::split_mix random_;
     stage stage_ = stage::write;
     action pending_ = action::wait;
     time_point round_at_{}, pause_until_{}, request_until_{};

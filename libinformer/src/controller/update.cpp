@@ -1,6 +1,7 @@
 #include <informer/controller/update.hpp>
 
 #include <informer/detail/async.hpp>
+#include <informer/detail/split_mix.hpp>
 #include <informer/object/json.hpp>
 
 #include "kubernetes/json_tools.hpp"
@@ -19,7 +20,7 @@ namespace {
 
 /// Waits before the next attempt. False: the wait was cancelled.
 asio::awaitable<bool> pause(runtime rt, conflict_retry how) {
-    std::mt19937_64 random(rt.draw_seed());
+    detail::split_mix random(rt.draw_seed());
     const double share = std::uniform_real_distribution<double>(0.0, 0.1)(random);
     const bool slept = co_await rt.clock().sleep_for(detail::stretched(how.delay_, share));
     co_return slept;

@@ -2,6 +2,7 @@
 #include <informer/detail/async.hpp>
 
 #include <algorithm>
+#include <random>
 
 namespace informer {
 

@@ -1,4 +1,5 @@
 #include <informer/detail/async.hpp>
+#include <informer/detail/split_mix.hpp>
 #include <informer/runtime.hpp>
 
 #include "executor_home.hpp"
@@ -44,17 +45,14 @@ std::shared_ptr<clock> system_clock() {
     return std::make_shared<detail::real_clock>();
 }
 
-/// A SplitMix64 sequence (Steele, Lea, Flood 2014): one atomic add a draw, so that any thread may draw.
+/// One atomic add a draw, so that any thread may draw.
 struct seed_source {
     explicit seed_source(std::uint64_t seed) : state(seed) {}
     std::atomic<std::uint64_t> state;
 
     std::uint64_t draw() noexcept {
-        constexpr std::uint64_t golden = 0x9e3779b97f4a7c15U;
-        std::uint64_t z = state.fetch_add(golden, std::memory_order_relaxed) + golden;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-        return z ^ (z >> 31);
+        using detail::split_mix;
+        return split_mix::mixed(state.fetch_add(split_mix::golden, std::memory_order_relaxed) + split_mix::golden);
     }
 };
 

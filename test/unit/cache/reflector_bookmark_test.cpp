@@ -19,7 +19,9 @@ void bookmarks(machine& m, int n) {
 
 TEST_CASE("a silent watch that had regular bookmarks is given up after two and a half intervals, and resumed",
           "[reflector]") {
-    machine m;
+    reflector_options o;
+    o.watch_timeout_ = 10min; // beyond what this is about
+    machine m(o);
     m.follow("20");
     bookmarks(m, 3);
     CHECK(m.r.deadline() == m.now + 150s);

@@ -3,13 +3,13 @@
 
 #include <informer/backoff.hpp>
 #include <informer/cache/status.hpp>
+#include <informer/detail/split_mix.hpp>
 #include <informer/runtime.hpp>
 #include <informer/source/list_watch.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <random>
 #include <string>
 #include <string_view>
 
@@ -245,7 +245,7 @@ private:
         cut why;
     };
     std::optional<refetch> again_; ///< the state proves too little, or is wrong
-    std::mt19937_64 random_;
+    detail::split_mix random_;
 
     goal goal_ = goal::fetch;
     request request_;

@@ -2,13 +2,13 @@
 // util/workqueue/default_rate_limiters.go.
 #pragma once
 
+#include <informer/detail/split_mix.hpp>
 #include <informer/runtime.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <random>
 #include <vector>
 
 namespace informer {
@@ -105,7 +105,7 @@ public:
 private:
     rate_limiter_ptr inner_;
     double factor_;
-    std::mt19937_64 random_;
+    detail::split_mix random_;
 };
 
 /// The larger of two delays: per key, 5 ms · 2^n up to 1000 s; for all keys together, 10 per second with a burst of
