@@ -14,27 +14,34 @@ informer::value object::value() const& noexcept {
 namespace {
 
 // A pool stores apiVersion and kind as the first two members of what it has read.
-value api_version_of(const value& v) noexcept {
-    return detail::member_at(v, 0, "apiVersion");
+[[gnu::always_inline]] inline detail::handle api_version_of(const detail::generation* g,
+                                                            const detail::children& c) noexcept {
+    return detail::member_at(g, c, 0, "apiVersion");
 }
-value kind_of(const value& v) noexcept {
-    return detail::member_at(v, 1, "kind");
+[[gnu::always_inline]] inline detail::handle kind_of(const detail::generation* g, const detail::children& c) noexcept {
+    return detail::member_at(g, c, 1, "kind");
+}
+
+detail::children members_of(const detail::root* r) noexcept {
+    return r ? detail::children_of(r->generation, r->document) : detail::children();
 }
 
 } // namespace
 
 text object::api_version() const& noexcept {
-    return api_version_of(this->value()).string_or_empty();
+    const detail::generation* const g = root_ ? root_->generation : nullptr;
+    return detail::string_of(g, api_version_of(g, members_of(root_)));
 }
 
 text object::kind() const& noexcept {
-    return kind_of(this->value()).string_or_empty();
+    const detail::generation* const g = root_ ? root_->generation : nullptr;
+    return detail::string_of(g, kind_of(g, members_of(root_)));
 }
 
 bool object::has_type(std::string_view api_version, std::string_view kind) const noexcept {
-    const auto v = this->value();
-    return detail::is_text(v.generation(), api_version_of(v).handle(), api_version) &&
-           detail::is_text(v.generation(), kind_of(v).handle(), kind);
+    const detail::generation* const g = root_ ? root_->generation : nullptr;
+    const detail::children c = members_of(root_);
+    return detail::is_text(g, api_version_of(g, c), api_version) && detail::is_text(g, kind_of(g, c), kind);
 }
 
 bool object::has_name() const noexcept {

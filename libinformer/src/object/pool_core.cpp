@@ -72,17 +72,33 @@ root* pool_core::make_root(generation& g, handle document) {
     r->count.store(1, std::memory_order_relaxed);
     r->document = document;
     r->generation = &g;
+    r->key = key_of(g, document);
+    ++g.roots;
+    ++live_roots;
+    return r;
+}
+
+root::key_handles pool_core::key_of(const generation& g, handle document) noexcept {
     if (shapes_known_until != g.shapes_died()) { // their handles may mean other shapes now
         metadata = member_reader("metadata");
         name_space = member_reader("namespace");
         name = member_reader("name");
+        key_at = key_place();
         shapes_known_until = g.shapes_died();
     }
-    const value m = metadata(value(&g, document));
-    r->key = {name_space(m).handle(), name(m).handle()};
-    ++g.roots;
-    ++live_roots;
-    return r;
+    if (!is_node(document)) return {};
+    const std::uint32_t* const d = g.node(document);
+    const bool usual = *d == key_at.document;
+    if (!usual && !header_is_object(*d)) return {};
+    const std::uint32_t at = usual ? key_at.metadata_at : metadata.place(&g, *d);
+    if (at == 0 || !is_node(d[at])) return {};
+    const std::uint32_t* const m = g.node(d[at]);
+    if (!usual || *m != key_at.metadata) {
+        if (!header_is_object(*m)) return {};
+        key_at = {*d, *m, at, name_space.place(&g, *m), name.place(&g, *m)};
+    }
+    const auto member = [m](std::uint32_t word) { return word != 0 ? m[word] : missing_handle; };
+    return {member(key_at.name_space_at), member(key_at.name_at)};
 }
 
 bool pool_core::drop_forwards(std::size_t& budget) noexcept {

@@ -214,3 +214,33 @@ TEST_CASE("an object knows its key even if its shape took the place of one that 
         }
     }
 }
+
+TEST_CASE("an object knows its key whatever shapes the object before had", "[pool]") {
+    struct one {
+        const char *text, *name_space, *name;
+    };
+    const std::vector<one> all = {
+        {R"({"metadata":{"name":"the name","namespace":"the namespace"}})", "the namespace", "the name"},
+        {R"({"metadata":{"namespace":"the namespace","name":"the name"}})", "the namespace", "the name"},
+        {R"({"metadata":{"uid":"u","name":"another"}})", "", "another"},
+        {R"({"metadata":{"namespace":"only"}})", "only", ""},
+        {R"({"spec":{"name":"spec"},"metadata":{"name":"behind","namespace":"it"}})", "it", "behind"},
+        {R"({"metadata":{"name":"before","namespace":"it"},"spec":{"name":"spec"}})", "it", "before"},
+        {R"({"spec":{"name":"none"}})", "", ""},
+        {R"({"metadata":["the namespace","the name"]})", "", ""},
+        {R"({"metadata":"the name"})", "", ""},
+        {R"({"metadata":{}})", "", ""},
+        {"{}", "", ""},
+    };
+    const auto pool = document_pool::make();
+    failure f;
+    for (const one& before : all) {
+        for (const one& after : all) {
+            CAPTURE(before.text, after.text);
+            const object first = pool->decode(before.text, object(), f), second = pool->decode(after.text, object(), f);
+            REQUIRE(second);
+            CHECK(second.has_key(after.name_space, after.name));
+            CHECK(second.has_name() == (*after.name != '\0'));
+        }
+    }
+}

@@ -24,6 +24,7 @@ struct pool_core {
 
     // The writer.
     root* make_root(generation& g, handle document); ///< takes over one count of the document
+    root::key_handles key_of(const generation& g, handle document) noexcept;
     generation& current() noexcept { return *generations.back(); }
     void begin_generation();
     /// A decode in slices keeps its generation alive, as a root does.
@@ -58,7 +59,13 @@ struct pool_core {
     root* free_roots = nullptr;                           ///< in slabs of the current generation
     root* last = nullptr; ///< the document stored last, while it lives: the cursor of the next
     member_reader metadata{"metadata"}, name_space{"namespace"}, name{"name"}; ///< see `shapes_known_until`
-    std::uint64_t shapes_known_until = 0; ///< the readers are valid while `shapes_died()` is this
+    /// Where a document of these shapes has its key, by the readers: most have the shapes of the one before.
+    struct key_place {
+        handle document = missing_handle, metadata = missing_handle; ///< the shapes
+        std::uint32_t metadata_at = 0, name_space_at = 0, name_at = 0;
+    };
+    key_place key_at;
+    std::uint64_t shapes_known_until = 0; ///< these are valid while `shapes_died()` is this
     std::uint64_t generations_made = 0;
     root* pending = nullptr;             ///< taken from `retired`, not yet freed
     std::uint64_t live_roots = 0;        ///< made and not yet freed

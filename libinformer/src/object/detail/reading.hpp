@@ -43,8 +43,8 @@ inline std::string_view node_text(const std::uint32_t* header) noexcept {
 
 /// The text of a string handle (of a key as well); empty for anything else.
 text string_of(const generation* g, handle h) noexcept;
-/// Whether that text is `s`.
-inline bool is_text(const generation* g, handle h, std::string_view s) noexcept {
+/// Whether that text is `s`. Of a text that is known where this is called, a few instructions are left.
+[[gnu::always_inline]] inline bool is_text(const generation* g, handle h, std::string_view s) noexcept {
     if (is_node(h)) {
         const std::uint32_t* n = g->node(h);
         if (!header_is_object(*n) && header_kind(*n) == node_kind::string)
@@ -57,18 +57,17 @@ inline bool is_text(const generation* g, handle h, std::string_view s) noexcept 
 /// Index of the member with this key, or c.n. `c` must be of an object that has members.
 std::uint32_t find_member(const generation* g, const children& c, std::string_view key) noexcept;
 /// The same; the index is probably `guess`.
-inline std::uint32_t find_member(const generation* g, const children& c, std::string_view key,
-                                 std::uint32_t guess) noexcept {
+[[gnu::always_inline]] inline std::uint32_t find_member(const generation* g, const children& c, std::string_view key,
+                                                        std::uint32_t guess) noexcept {
     return guess < c.n && is_text(g, c.keys[guess], key) ? guess : find_member(g, c, key);
 }
 
 /// The member with this key, probably the one at `guess`; missing if this is no object or has none.
-inline value member_at(const value& of, std::uint32_t guess, std::string_view key) noexcept {
-    const generation* g = of.generation();
-    const children c = children_of(g, of.handle());
-    if (!c.keys) return {};
+[[gnu::always_inline]] inline handle member_at(const generation* g, const children& c, std::uint32_t guess,
+                                               std::string_view key) noexcept {
+    if (!c.keys) return missing_handle;
     const std::uint32_t at = find_member(g, c, key, guess);
-    return at < c.n ? value(g, c.values[at]) : value();
+    return at < c.n ? c.values[at] : missing_handle;
 }
 
 /// Reads one member of many objects. Objects of one shape have it at one place, so its key is looked up once per shape.
@@ -80,20 +79,26 @@ public:
         if (!g || !is_node(of.handle())) return {};
         const std::uint32_t* n = g->node(of.handle());
         if (!header_is_object(*n)) return {};
-        known& k = known_[*n * 0x9e37'79b9u >> (32 - known_bits)];
-        if (k.shape != *n || k.of != g) {
-            const children c = children_of(g, of.handle());
+        const std::uint32_t word = place(g, *n);
+        return word != 0 ? value(g, n[word]) : value();
+    }
+    /// The word of an object's payload that holds its member, from 1; 0: objects of this shape have no such member.
+    std::uint32_t place(const generation* g, handle shape) noexcept {
+        known& k = known_[shape * 0x9e37'79b9u >> (32 - known_bits)];
+        if (k.shape != shape || k.of != g) {
+            const std::uint32_t* const s = g->node(shape);
+            const children c{nullptr, s + 1, shape_size(*s)};
             const std::uint32_t at = find_member(g, c, key_);
-            k = {g, *n, at < c.n ? at + 1 : 0};
+            k = {g, shape, at < c.n ? at + 1 : 0};
         }
-        return k.word != 0 ? value(g, n[k.word]) : value();
+        return k.word;
     }
 
 private:
     struct known {
         const generation* of = nullptr;
         handle shape = 0;
-        std::uint32_t word = 0; ///< of the payload, from 1; 0: objects of this shape have no such member
+        std::uint32_t word = 0;
     };
     static constexpr unsigned known_bits = 4;
     std::string_view key_;
