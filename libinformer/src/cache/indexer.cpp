@@ -163,8 +163,10 @@ struct indexer::impl {
         } catch (...) {
             thrown("unknown exception");
         }
-        std::sort(values.begin(), values.end());
-        values.erase(std::unique(values.begin(), values.end()), values.end());
+        if (values.size() > 1) {
+            std::sort(values.begin(), values.end());
+            values.erase(std::unique(values.begin(), values.end()), values.end());
+        }
         return values;
     }
 
@@ -176,6 +178,11 @@ struct indexer::impl {
     }
     template <class Note>
     void reindex(index_version& index, const object& before, const object& after, std::uint64_t hash, Note thrown) {
+        if (!before) {
+            for (const std::string& v : values_of(*index.definition, after, thrown))
+                put_in(index, v, after, after, hash, traits);
+            return;
+        }
         bool known = true; // the values of `before`
         const auto old_values = values_of(*index.definition, before, [&known](const char*) { known = false; });
         if (!known) erase_anywhere(index, before, hash);
@@ -183,7 +190,7 @@ struct indexer::impl {
         for (const std::string& v : old_values) {
             if (!std::binary_search(new_values.begin(), new_values.end(), v)) erase_in(index, v, before);
         }
-        for (const std::string& v : new_values) put_in(index, v, after, before ? before : after, hash, traits);
+        for (const std::string& v : new_values) put_in(index, v, after, before, hash, traits);
     }
 
     /// `hash`: that of their key.

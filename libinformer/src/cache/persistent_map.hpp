@@ -336,7 +336,9 @@ private:
     static std::uint32_t bit_of(std::uint64_t hash, unsigned shift) noexcept {
         return std::uint32_t(1) << ((hash >> shift) & 31);
     }
-    static unsigned rank(std::uint32_t map, std::uint32_t bit) noexcept { return ones(map & (bit - 1)); }
+    [[gnu::always_inline]] static unsigned rank(std::uint32_t map, std::uint32_t bit) noexcept {
+        return ones(map & (bit - 1));
+    }
 
     node* make_node(std::uint32_t slots, bool bucket) {
         slots = node::rounded(slots);
@@ -359,12 +361,12 @@ private:
     }
 
     /// Makes this map the only owner of the node in `slot`; it must already be that of the nodes above.
-    void own(node*& slot) {
+    [[gnu::always_inline]] void own(node*& slot) {
         if (slot->shared()) rebuild(slot, slot->leaves() + slot->children());
     }
     /// The same, and makes sure that there is a free slot.
-    void make_room(node*& slot) {
-        if (slot->shared() || slot->full()) {
+    [[gnu::always_inline]] void make_room(node*& slot) {
+        if (slot->shared() || slot->full()) [[unlikely]] {
             const std::uint32_t n = slot->leaves() + slot->children() + 1;
             rebuild(slot, n + n / 2);
         }
@@ -394,11 +396,12 @@ private:
             // Copying counts a reference of each leaf.
             for (unsigned i = 0; !moves && i < leaves; ++i) Traits::prefetch(*from->leaf(i));
         }
-        for (unsigned i = 0; i < leaves; ++i) {
+        Leaf *there = to->leaf(0), *here = from->leaf(0);
+        for (unsigned i = 0; i < leaves; ++i, there = node::next(there), here = node::next(here)) {
             if (moves)
-                node::move_leaf(to->leaf(i), from->leaf(i));
+                node::move_leaf(there, here);
             else
-                ::new (to->leaf(i)) Leaf(std::as_const(*from->leaf(i)));
+                ::new (there) Leaf(std::as_const(*here));
         }
         for (unsigned i = 0; i < children; ++i) {
             if (!moves) retain(*from->child(i));

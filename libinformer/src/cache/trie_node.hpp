@@ -58,7 +58,7 @@ struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
     unsigned children() const noexcept { return ones(child_map); }
     bool full() const noexcept { return leaves() + children() == slots / 2; }
     std::size_t bytes() const noexcept { return bytes_for(slots / 2); }
-    Leaf* leaf(unsigned i) noexcept {
+    [[gnu::always_inline]] Leaf* leaf(unsigned i) noexcept {
         return std::launder(reinterpret_cast<Leaf*>(end_of_slots() - (std::size_t{i} + 1) * slot_bytes));
     }
     const Leaf* leaf(unsigned i) const noexcept { return const_cast<trie_node*>(this)->leaf(i); }
@@ -75,6 +75,9 @@ struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
     /// The leaf that comes after `l`.
     static const Leaf* next(const Leaf* l) noexcept {
         return reinterpret_cast<const Leaf*>(reinterpret_cast<const std::byte*>(l) - slot_bytes);
+    }
+    static Leaf* next(Leaf* l) noexcept {
+        return reinterpret_cast<Leaf*>(reinterpret_cast<std::byte*>(l) - slot_bytes);
     }
     static void move_leaf(Leaf* to, Leaf* from) noexcept {
         ::new (to) Leaf(std::move(*from));
@@ -135,7 +138,7 @@ struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
 
 private:
     std::byte* behind() noexcept { return reinterpret_cast<std::byte*>(this) + sizeof(trie_node); }
-    std::byte* end_of_slots() noexcept {
+    [[gnu::always_inline]] std::byte* end_of_slots() noexcept {
         const std::size_t n = slots / 2;
         return behind() + n * slot_bytes + (is_bucket() ? size_of_tags(n) : 0);
     }
