@@ -32,19 +32,27 @@ void handle_stack::grow(std::uint32_t n) {
 }
 
 void builder::start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool older) {
+    start_nodes(g, policy);
+    frame& f = begin_document(cursor, older);
+    f.same_values = true;
+    f.cursor_values = &root_cursor_;
+    f.cursor_size = cursor ? 1 : 0;
+}
+
+void builder::start_nodes(generation& g, std::unique_ptr<interning_policy>& policy) noexcept {
     generation_ = &g;
     policy_place_ = &policy;
     policy_ = policy.get();
     if (policy_) policy_->next_document();
+}
+
+builder::frame& builder::begin_document(handle cursor, bool older) {
     older_ = older;
     root_cursor_ = cursor;
     if (waiting_) waiting_->n = 0;
     key_hashes_.forget();
     frames_.clear();
-    frame& f = frames_.emplace_back();
-    f.same_values = true;
-    f.cursor_values = &root_cursor_;
-    f.cursor_size = cursor ? 1 : 0;
+    return frames_.emplace_back();
 }
 
 handle builder::finish() noexcept {
@@ -94,7 +102,8 @@ void builder::forget() noexcept {
     if (frames_.size() > 1) frames_.resize(1); // it is empty if there was no memory for the first frame
 }
 
-void builder::begin_parts() {
+void builder::begin_parts(bool older) {
+    begin_document(missing_handle, older);
     frame f{};
     f.object = true;
     f.values = values_.size();

@@ -49,20 +49,17 @@ void document_reader::begin() {
     if (projected_) states_.push_back(projection_trie::start);
 }
 
+void document_reader::begin_parts(bool older) {
+    builder_.begin_parts(older);
+    plain_ = false;
+    begin();
+}
+
 void document_reader::begin_part(bool is_metadata, bool is_skipped) noexcept {
     watched_ = is_metadata ? 2 : 1;
     type_first_ = false;
     if (is_skipped) next_ = verdict::skip;
     set_careful();
-}
-
-void document_reader::end_part() noexcept {
-    careful_ = true;
-    at_managed_fields_ = false;
-    watched_ = 1;
-    type_first_ = !projected_;
-    skipping_ = 0;
-    next_ = verdict::keep;
 }
 
 /// Stores the type members that were held back, apiVersion first; where the text had none, those of the options.

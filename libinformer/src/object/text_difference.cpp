@@ -58,12 +58,12 @@ struct text_difference::guard {
 
 // ---- reading
 
-bool text_difference::read(generation& g, document_reader& to, handle previous, std::string_view json,
-                           std::size_t max_depth, std::string& scratch) {
+handle text_difference::read(generation& g, document_reader& to, std::unique_ptr<interning_policy>& policy,
+                             handle previous, std::string_view json, std::size_t max_depth, std::string& scratch) {
     wanted_ = awake(json);
     if (!wanted_) {
         ++misses_;
-        return false;
+        return missing_handle;
     }
     std::int64_t cost = 0;
     entry* e = nullptr;
@@ -78,20 +78,20 @@ bool text_difference::read(generation& g, document_reader& to, handle previous, 
         template_ = &e->t;
         previous_ = previous;
         reconciled_ = 0;
+        parts_ = false;
         const guard gives_back{*this};
-        to.nodes().begin_parts();
+        to.nodes().start_nodes(g, policy);
         h = build(json, max_depth, scratch);
-        to.nodes().end_parts();
-        to.end_part();
+        if (parts_) to.abort();
         if (h) {
-            to.nodes().document(h);
             after_use(*e, json, h);
+            g.retain(h);
         }
         cost += reconciled_;
     }
     ++(h ? hits_ : misses_);
     settle(h != missing_handle, json.size(), cost);
-    return h != missing_handle;
+    return h;
 }
 
 /// The changes come in the order of the text, so the containers around them open and close as they do for the parser,
@@ -165,6 +165,7 @@ bool text_difference::read_part(const text_change& c, std::string_view part, std
     const bool stored = c.slot != none;
     const bool is_metadata =
         stored && c.parent == 0 && string_of(generation_, key_of(template_->containers[0], c.slot)) == "metadata";
+    need_parts();
     if (stored) place(c.slot);
     reader_->begin_part(is_metadata, !stored);
     if (!text_reader(*reader_, part, max_depth - depth, scratch).read_all()) return false;
@@ -258,8 +259,14 @@ text_difference::with_member(const text_template::container& c, std::uint32_t sl
     if (is_node(h)) owned_.push(h, slot);
 }
 
+/// Most documents need no reader.
+void text_difference::need_parts() {
+    if (!std::exchange(parts_, true)) reader_->begin_parts(is_node(previous_));
+}
+
 /// Tells the builder where its next value belongs; `take_part` takes that value.
 void text_difference::place(std::uint32_t slot) {
+    need_parts();
     const open_container& in = open_.back();
     const text_template::container& t = *in.of;
     reader_->nodes().place(t.path, key_of(t, slot), previous_value(in, slot));

@@ -49,6 +49,9 @@ public:
     /// when the generation is no longer small; before, everything is interned. `older`: the cursor is an older version
     /// of the object, so all that is equal in it must be found again, and it is probably not in the processor's caches.
     void start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool older);
+    /// Begins a document of which only nodes are made, by `make` and `make_container`, or parts are read, after
+    /// `begin_parts`.
+    void start_nodes(generation& g, std::unique_ptr<interning_policy>& policy) noexcept;
     /// Starts the same document again, after `abort` or `abandon`.
     void restart() { start(*generation_, root_cursor_, *policy_place_, older_); }
     /// The finished document; its count goes to the caller.
@@ -64,21 +67,19 @@ public:
     /// The finished document before `finish`, without a count.
     handle built() const noexcept { return frames_.back().same_values ? root_cursor_ : values_.back(); }
 
-    // ---- a document in parts, between `start` and `finish`: for text_difference
+    // ---- a document in parts, after `start_nodes`: for text_difference
 
-    void begin_parts();
+    void begin_parts(bool older);
     /// Sets where the next value belongs, and the previous version's value there (`cursor`).
     void place(path_id container, handle key, handle cursor) noexcept;
     /// The value read since `place`, with its count, and whether it was made just now.
     handle take_part(std::uint8_t& fresh) noexcept;
-    void end_parts() noexcept { abort(); }
     /// Finds or makes a node without children at this path, with one more count.
     generation::interned make(path_id path, std::uint32_t header, const void* data, std::size_t bytes);
     /// Finds or makes a container at this path; if it is fresh, it takes over one count of each child and of the shape.
     /// `fresh_child`: the `novelty` of the children together.
     generation::interned make_container(path_id path, std::uint8_t fresh_child, std::uint32_t header,
                                         const handle* children, std::uint32_t n);
-    void document(handle h) { same(h); }
 
     // ---- a document in sequence
 
@@ -154,6 +155,7 @@ private:
         const handle* cursor_keys = nullptr;
     };
     void begin(bool object);
+    frame& begin_document(handle cursor, bool older);
     /// The cursor's value beside the one about to come. Beyond the end of the cursor's array: the element before.
     handle take_cursor() const noexcept {
         const frame& f = frames_.back();

@@ -75,10 +75,10 @@ public:
     bool at_skipped_managed_fields() const noexcept { return at_managed_fields_; }
 
     builder& nodes() noexcept { return builder_; }
-    /// What follows is one value of a document, at the builder's `place`; after `end_part` whole documents follow
-    /// again.
+    /// Parts of a document follow, whose nodes were started; `abort` ends them.
+    void begin_parts(bool older);
+    /// What follows is one value of a document, at the builder's `place`.
     void begin_part(bool is_metadata, bool is_skipped) noexcept;
-    void end_part() noexcept;
     std::uint64_t bytes() const noexcept {
         return builder_.bytes() + key_.capacity() + type_[0].capacity() + type_[1].capacity() +
                levels_.capacity() * sizeof(level) + states_.capacity() * sizeof(std::uint32_t);

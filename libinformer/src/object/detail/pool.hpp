@@ -62,26 +62,32 @@ public:
                 f = said_of(e);
                 return {};
             }
-            object o = build(previous, f, false,
-                             [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
+            object o = build(previous, f, [&](generation& g, companion beside) {
+                return read_by(g, beside, false, [&] { return read_value(reader_, v, options_.max_depth_, f); });
+            });
             if (f == errc::too_deep)
                 f = said(errc::bad_configuration,
                          "the transform made the document nested too deeply"); // the text itself was not
             return o;
         }
-        return build(previous, f, false, [&](generation& g, handle old) {
-            if (!options_.text_difference_ || !difference_.read(g, reader_, old, json, options_.max_depth_, scratch_))
-                if (!read_text(json, f)) return false;
-            if (options_.text_difference_) difference_.learn(g, reader_.nodes().built(), json, core_->live_roots);
-            return true;
+        return build(previous, f, [&](generation& g, companion beside) {
+            handle h = missing_handle;
+            if (options_.text_difference_) {
+                const handle old = beside.is_older ? beside.document : missing_handle;
+                h = difference_.read(g, reader_, policy_, old, json, options_.max_depth_, scratch_);
+            }
+            if (!h) h = read_by(g, beside, false, [&] { return read_text(json, f); });
+            if (h && options_.text_difference_) difference_.learn(g, h, json, core_->live_roots);
+            return h;
         });
     }
 
     std::unique_ptr<decoding> begin_decode(std::string_view json, object previous) override;
 
     object encode(const boost::json::value& v, const object& previous, failure& f) override {
-        return build(previous, f, true,
-                     [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
+        return build(previous, f, [&](generation& g, companion beside) {
+            return read_by(g, beside, true, [&] { return read_value(reader_, v, options_.max_depth_, f); });
+        });
     }
 
     object move(const object& o, failure& f) override {
@@ -184,32 +190,37 @@ private:
         return read_by_parser(reader_, json, options_.max_depth_, f);
     }
 
-    /// Makes an object of what `read` passes to the reader.
+    /// The document that `read` passes to the reader, with one count, or missing.
     template <class Read>
-    object build(const object& previous, failure& f, bool plain, const Read& read) {
+    handle read_by(generation& g, const companion& beside, bool plain, const Read& read) {
+        reader_.start(g, beside.document, policy_, beside.is_older, plain);
+        if (read()) return reader_.finish();
+        reader_.abort();
+        return missing_handle;
+    }
+
+    /// Makes an object of the document that `read` returns with one count, or missing.
+    template <class Read>
+    object build(const object& previous, failure& f, const Read& read) {
         // Twice as much as the last document made, and some more: dead nodes never pile up.
         core_->collect(256 + 2 * last_made_);
         return retrying(f, [&](generation& g) -> object {
-            const auto [cursor, has_old] = alongside(g, previous);
+            const companion beside = alongside(g, previous);
             const std::uint64_t made_before = g.work_made();
+            handle h = missing_handle;
             bool unchanged = false;
             try {
-                reader_.start(g, cursor, policy_, has_old, plain);
-                const bool ok = read(g, has_old ? cursor : missing_handle);
+                h = read(g, beside);
                 last_made_ = static_cast<std::size_t>(g.work_made() - made_before);
                 if (scratch_.capacity() > 1024 * 1024) std::string().swap(scratch_);
-                if (!ok) {
-                    reader_.abort();
-                    return {};
-                }
-                const handle h = reader_.nodes().built();
+                if (!h) return {};
                 // A document that differs only in the order of members or the spelling of numbers is unchanged too.
-                unchanged = has_old && (h == cursor || value(&g, h) == value(&g, cursor));
+                unchanged = beside.is_older && (h == beside.document || value(&g, h) == value(&g, beside.document));
             } catch (...) {
                 reader_.abort();
+                g.release(h);
                 throw;
             }
-            const handle h = reader_.finish();
             if (!unchanged) return adopt(g, h);
             g.release(h);
             return previous;

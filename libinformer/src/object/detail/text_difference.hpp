@@ -22,10 +22,10 @@ public:
     text_difference(std::uint64_t min_documents, const projection_trie& projection)
         : min_documents_(min_documents), projecting_(!projection.empty()) {}
 
-    /// True: the document is on `to`'s stack, as the reader would have left it. False: nothing is; the text may be
-    /// anything.
-    bool read(generation& g, document_reader& to, handle previous, std::string_view json, std::size_t max_depth,
-              std::string& scratch);
+    /// The document, as the reader would have built it, with one count; missing: the text may be anything. `to` reads
+    /// what is left to it.
+    handle read(generation& g, document_reader& to, std::unique_ptr<interning_policy>& policy, handle previous,
+                std::string_view json, std::size_t max_depth, std::string& scratch);
     /// `json` was read as `document`: makes a template of it if one is wanted. Never fails the decoding.
     void learn(generation& g, handle document, std::string_view json, std::uint64_t live_documents) noexcept;
     /// Gives back all templates. True if there were any.
@@ -74,6 +74,7 @@ private:
     void put(std::uint32_t slot, handle h) noexcept;
     void put_owned(std::uint32_t slot, handle h, std::uint8_t fresh) noexcept;
     void take_part(std::uint32_t slot);
+    void need_parts();
     handle key_of(const text_template::container& c, std::uint32_t slot) const noexcept {
         return header_is_object(c.header) ? generation_->node(c.header)[1 + slot] : element_key;
     }
@@ -113,6 +114,7 @@ private:
     document_reader* reader_ = nullptr;
     const text_template* template_ = nullptr;
     handle previous_ = missing_handle;
+    bool parts_ = false;          ///< the reader was begun
     bool hard_ = false;           ///< comparing with the previous version is left to the parser
     bool scalars_ = false;        ///< all changes are scalars
     std::int64_t reconciled_ = 0; ///< what comparing with the previous version has cost
