@@ -197,26 +197,19 @@ void builder::leaf_of_eight(std::uint32_t header, const void* data) {
     leaf_inline(header, data, 8);
 }
 
-string_form::string_form(std::string_view s) {
-    if (s.size() <= 3) {
-        immediate = make_small_string(s);
-        return;
-    }
+/// False: it is neither a time nor a UUID.
+bool string_form::pack(std::string_view s) noexcept {
     if (s.size() == timestamp_size) {
-        if (std::uint32_t t; pack_timestamp(s, t)) {
-            immediate = timestamp_bit | t;
-            return;
-        }
-    } else if (s.size() == uuid_text_size && pack_uuid(s, uuid)) {
-        header = make_header(node_kind::uuid, 0);
-        data = uuid;
-        bytes = sizeof uuid;
-        return;
+        std::uint32_t t = 0;
+        if (!pack_timestamp(s, t)) return false;
+        immediate = timestamp_bit | t;
+        return true;
     }
-    check_length(s.size());
-    header = make_header(node_kind::string, size32(s.size()));
-    data = s.data();
-    bytes = s.size();
+    if (!pack_uuid(s, uuid)) return false;
+    header = make_header(node_kind::uuid, 0);
+    data = uuid;
+    bytes = sizeof uuid;
+    return true;
 }
 
 void builder::other_string(std::string_view s) {

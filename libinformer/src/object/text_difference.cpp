@@ -100,18 +100,19 @@ handle text_difference::build(std::string_view json, std::size_t max_depth, std:
     hard_ = false;
     values_.resize(template_->values);
     const bool is_first = !is_node(previous_);
-    for (std::size_t k = 0; k < changes_.size(); ++k) {
-        const text_change& c = changes_[k];
+    const text_change* const end = changes_.end();
+    for (const text_change* at = changes_.begin(); at != end; ++at) {
+        const text_change& c = *at;
         if (c.slot != none) {
             if (!open_.empty() && open_.back().of->end <= c.old_begin) close_until(c.old_begin);
             const text_template::container& in = template_->containers[c.parent];
             if (open_.empty() || open_.back().of != &in) {
-                const std::uint32_t next = k + 1 < changes_.size() ? changes_[k + 1].old_begin : none;
+                const std::uint32_t next = at + 1 != end ? at[1].old_begin : none;
                 if (is_first && in.end <= next && put_alone(c, next, json)) continue;
                 open(c.parent);
             }
             if (c.what == text_change::kind::plain) { // as most are: nothing else is to be decided
-                put_string(c, json.substr(c.begin + 1, c.end - c.begin - 2));
+                put_string_inline(c, {json.data() + c.begin + 1, c.end - c.begin - std::size_t{2}});
                 continue;
             }
         }
@@ -175,7 +176,7 @@ bool text_difference::read_part(const text_change& c, std::string_view part, std
 
 // ---- the members of open containers
 
-void text_difference::put_string(const text_change& c, std::string_view s) {
+[[gnu::always_inline]] inline void text_difference::put_string_inline(const text_change& c, std::string_view s) {
     const string_form f(s);
     if (f.immediate) return put(c.slot, f.immediate);
     const open_container& in = open_.back();
@@ -184,10 +185,13 @@ void text_difference::put_string(const text_change& c, std::string_view s) {
         const std::uint32_t* const n = generation_->node(there);
         if (*n == f.header && same_bytes(n + 1, f.data, f.bytes)) return put(c.slot, there);
     }
-    const text_template::container& t = *in.of;
     owned_.need(1);
-    const auto made = reader_->nodes().make(child_path(t.path, key_of(t, c.slot)), f.header, f.data, f.bytes);
+    const auto made = reader_->nodes().make(c.path, f.header, f.data, f.bytes);
     put_owned(c.slot, made.h, made.fresh);
+}
+
+void text_difference::put_string(const text_change& c, std::string_view s) {
+    put_string_inline(c, s);
 }
 
 void text_difference::put(std::uint32_t slot, handle h) noexcept {
@@ -213,8 +217,7 @@ bool text_difference::put_alone(const text_change& c, std::uint32_t next, std::s
     if (!quoted && !(member.h = short_scalar(s))) return false;
 
     kept_.need(1);
-    if (!member.h)
-        member = reader_->nodes().make(child_path(in->path, key_of(*in, c.slot)), form.header, form.data, form.bytes);
+    if (!member.h) member = reader_->nodes().make(c.path, form.header, form.data, form.bytes);
     kept_.push(member.h); // for `guard`, in case that there is no memory
     handle& kept = *kept_.at(kept_.size() - 1);
     std::uint32_t slot = c.slot;
@@ -303,6 +306,10 @@ void text_difference::take_part(std::uint32_t slot) {
 void text_difference::open(std::uint32_t i) {
     const text_template::container* const containers = template_->containers.data();
     const std::uint32_t innermost = open_.empty() ? none : static_cast<std::uint32_t>(open_.back().of - containers);
+    if (containers[i].parent == innermost) {
+        open_.need(1);
+        return enter(i);
+    }
     // First goes upwards. There may be a thousand containers: recursion would take much more memory.
     for (; containers[i].parent != innermost; i = containers[i].parent) {
         way_.need(1);
@@ -336,9 +343,9 @@ handle text_difference::moved_value(const open_container& in, std::uint32_t slot
 /// Completes the innermost open container and makes it a member of the one around it. The returned handle is counted
 /// in `owned_`, or by another owner that lasts as long. `is_new`: the previous version has no such container, and a
 /// member is new and cannot be found by its content. The same then holds for the container, as for most of a first
-/// list.
+/// list. `is_last`: no change follows, so only containers around this one are still to be made.
 template <bool is_new>
-[[gnu::always_inline]] inline handle text_difference::close() {
+[[gnu::always_inline]] inline handle text_difference::close(bool is_last) {
     const open_container& in = open_.back(); // a copy would wait for what the last member has just written
     const text_template::container& c = *in.of;
     handle* const values = in.values;
@@ -351,7 +358,7 @@ template <bool is_new>
             made = {in.previous, generation::known};
         } else {
             owned_.need(1);
-            made = reader_->nodes().make_container(c.path, fresh_child, c.header, values, c.n);
+            made = reader_->nodes().make_container(c.path, fresh_child, c.header, values, c.n, !is_last);
             counted = true;
         }
     } else {
@@ -380,8 +387,8 @@ template <bool is_new>
 handle text_difference::close_until(std::uint32_t place) {
     handle h = missing_handle;
     while (!open_.empty() && open_.back().of->end <= place)
-        h = !open_.back().previous && open_.back().fresh == generation::fresh_and_plain ? close<true>()
-                                                                                        : close<false>();
+        h = !open_.back().previous && open_.back().fresh == generation::fresh_and_plain ? close<true>(place == none)
+                                                                                        : close<false>(place == none);
     return h;
 }
 

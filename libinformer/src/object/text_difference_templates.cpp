@@ -33,10 +33,10 @@ std::int64_t skip_cost(std::size_t bytes) noexcept { // what is not stored is on
 std::int64_t learn_cost(std::size_t bytes) noexcept {
     return static_cast<std::int64_t>(512 + bytes + bytes / 2);
 }
-constexpr std::int64_t build_cost = 64;
+constexpr std::int64_t build_cost = 64, plain_scalar_cost = 33;
 /// Finding the end of a string that is not plain is no faster than reading the string.
 std::int64_t scalar_cost(const text_change& c) noexcept {
-    return 33 + (c.what == text_change::kind::string ? std::int64_t{c.end} - c.begin : 0);
+    return plain_scalar_cost + (c.what == text_change::kind::string ? std::int64_t{c.end} - c.begin : 0);
 }
 
 } // namespace
@@ -74,13 +74,18 @@ text_difference::entry* text_difference::choose(std::string_view json, std::int6
     std::int64_t best_cost = std::numeric_limits<std::int64_t>::max();
     scalars_ = false;
     const auto is_near_enough = [&](std::size_t i) {
-        if (!match(templates_[i]->t, json, !projecting_, other_changes_, cost)) return false;
+        bool simple = false;
+        if (!match(templates_[i]->t, json, !projecting_, other_changes_, cost, simple)) return false;
         std::int64_t its = build_cost;
         bool scalars = true;
-        for (const text_change& c : other_changes_) {
-            const std::size_t bytes = c.end - c.begin;
-            its += c.scalar ? scalar_cost(c) : c.slot == none ? skip_cost(bytes) : part_cost(bytes);
-            scalars = scalars && c.scalar;
+        if (simple) [[likely]] {
+            its += plain_scalar_cost * static_cast<std::int64_t>(other_changes_.size());
+        } else {
+            for (const text_change& c : other_changes_) {
+                const std::size_t bytes = c.end - c.begin;
+                its += c.scalar ? scalar_cost(c) : c.slot == none ? skip_cost(bytes) : part_cost(bytes);
+                scalars = scalars && c.scalar;
+            }
         }
         if (its >= best_cost) return false;
         best = i;

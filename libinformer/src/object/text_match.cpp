@@ -17,7 +17,7 @@ constexpr std::size_t many_changes = 32, bytes_a_change = 32;
 
 class matcher {
 public:
-    matcher(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes)
+    matcher(const text_template& t, std::string_view text, bool rebuild, text_changes& changes)
         : template_(t), old_begin_(t.text.data()), old_end_(old_begin_ + t.text.size()), begin_(text.data()),
           end_(begin_ + text.size()), rebuild_(rebuild), changes_(changes) {}
 
@@ -26,6 +26,9 @@ public:
         return static_cast<std::int64_t>(32 + static_cast<std::size_t>(at_ - begin_) / 32 + rebuilt_bytes_ / 5 +
                                          12 * changes_.size());
     }
+
+    /// Whether all changes are scalars, their strings plain. False also if any that was given up was not.
+    bool simple() const noexcept { return simple_; }
 
     bool run() {
         for (;;) {
@@ -47,18 +50,21 @@ private:
     /// Takes a difference that lies in a place of the template (a scalar or an empty container): the value that
     /// stands there now becomes a change. False: it lies elsewhere, or that value cannot be such a change.
     bool in_place(std::uint32_t offset) {
-        const auto& places = template_.places;
-        next_ = std::max(next_, template_.place_at(offset));
-        if (next_ == places.size()) return false;
-        const text_template::place& p = places[next_];
+        next_ = template_.place_at(next_, offset);
+        const text_template::place& p = template_.places[next_];
         if (offset < p.begin) return false;
         const char* const from = at_ - (offset - p.begin);
         const char first = old_begin_[p.begin];
         if (first == '"' && from != end_ && *from == '"') [[likely]] { // a string for a string needs no checks
+            if (const char* const to = plain_string_end(from + 1, end_)) [[likely]] {
+                add(p, p.reach, from, to, text_change::kind::plain);
+                return true;
+            }
             bool plain = true;
             const char* const to = string_end(from + 1, end_, plain);
             if (!to) return false;
-            add(p, p.reach, from, to, plain ? text_change::kind::plain : text_change::kind::string);
+            simple_ = false;
+            add(p, p.reach, from, to, text_change::kind::string);
             return true;
         }
         const bool bare = first != '"' && first != '{' && first != '[';
@@ -70,6 +76,7 @@ private:
         const bool both_scalars = scalar && (bare || first == '"');
         if (!both_scalars && !rebuild_) return false;
         if (!scalar && (p.parent == text_template::none || !may_rebuild(from, to))) return false;
+        simple_ = simple_ && scalar && what != text_change::kind::string;
         add(p, p.reach - (bare ? 1 : 0), from, to, what);
         return true;
     }
@@ -80,14 +87,15 @@ private:
         const text_template::container& o = template_.containers[i];
         // A projection decides by the path and by the kind of value, which is not possible here.
         if (o.slot != text_template::none && !rebuild_) return false;
-        while (!changes_.empty() && changes_.back().old_begin >= o.begin) changes_.pop_back();
+        simple_ = false;
+        while (!changes_.empty() && changes_.back().old_begin >= o.begin) changes_.pop();
         const char* const from =
             begin_ + o.begin +
             (changes_.empty() ? 0 : std::int64_t{changes_.back().end} - std::int64_t{changes_.back().old_end});
         text_change::kind what;
         const char* const to = cut(from, what);
         if (!to || !may_rebuild(from, to)) return false;
-        add(o.begin, o.end, from, to, o.parent, o.slot, what, false);
+        add(o.begin, o.end, from, to, o.parent, o.slot, path_id(), what, false);
         next_ = o.last;
         return true;
     }
@@ -99,14 +107,16 @@ private:
     [[gnu::always_inline]] void add(const text_template::place& p, std::uint32_t old_end, const char* from,
                                     const char* to, text_change::kind what) {
         const bool stored = p.parent != text_template::none;
-        add(p.begin, old_end, from, to, p.parent, stored ? p.slot : text_template::none, what,
+        add(p.begin, old_end, from, to, p.parent, stored ? p.slot : text_template::none, template_.records[next_], what,
             what != text_change::kind::container);
         ++next_;
     }
-    void add(std::uint32_t old_begin, std::uint32_t old_end, const char* from, const char* to, std::uint32_t parent,
-             std::uint32_t slot, text_change::kind what, bool scalar) {
-        changes_.emplace_back(static_cast<std::uint32_t>(from - begin_), static_cast<std::uint32_t>(to - begin_),
-                              old_begin, old_end, parent, slot, what, scalar);
+    [[gnu::always_inline]] void add(std::uint32_t old_begin, std::uint32_t old_end, const char* from, const char* to,
+                                    std::uint32_t parent, std::uint32_t slot, path_id path, text_change::kind what,
+                                    bool scalar) {
+        changes_.need(1);
+        changes_.push(static_cast<std::uint32_t>(from - begin_), static_cast<std::uint32_t>(to - begin_), old_begin,
+                      old_end, parent, slot, path, what, scalar);
         old_ = old_begin_ + old_end;
         at_ = to;
     }
@@ -137,7 +147,8 @@ private:
     const char* const begin_;
     const char* const end_;
     const bool rebuild_;
-    std::vector<text_change>& changes_;
+    text_changes& changes_;
+    bool simple_ = true;
     const char* old_ = old_begin_;
     const char* at_ = begin_;
     std::size_t next_ = 0; ///< the first place not yet passed
@@ -147,13 +158,14 @@ private:
 
 } // namespace
 
-bool match(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes,
-           std::int64_t& cost) {
+bool match(const text_template& t, std::string_view text, bool rebuild, text_changes& changes, std::int64_t& cost,
+           bool& simple) {
     changes.clear();
     if (text.size() > 0xffff'ffff) return false;
     matcher m(t, text, rebuild, changes);
     const bool found = m.run();
     cost += m.cost();
+    simple = m.simple();
     return found;
 }
 

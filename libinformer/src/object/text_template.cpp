@@ -57,7 +57,7 @@ private:
             if (begin == here()) return at_hand::nothing;
             open_end = 1;
         }
-        to_.places.push_back({begin, here() + open_end, owner, slot});
+        add_place({begin, here() + open_end, owner, slot}, owner == none ? path_id() : member_path(slot));
         return at_hand::leaf;
     }
     /// A container on the way down. `h` missing: it is not stored.
@@ -152,7 +152,7 @@ private:
                 const std::uint32_t begin = here();
                 bool plain = true;
                 if (!string(plain)) return false;
-                to_.places.push_back({begin, here(), none, text_template::is_key});
+                add_place({begin, here(), none, text_template::is_key}, path_id());
                 if (next() != ':') return false;
                 ++p_;
             }
@@ -203,11 +203,20 @@ private:
                 ++found;
             }
         } else {
-            to_.places.push_back({begin, here(), none, text_template::is_key});
+            add_place({begin, here(), none, text_template::is_key}, path_id());
         }
         if (next() != ':') return false;
         ++p_;
         return true;
+    }
+    void add_place(const text_template::place& p, path_id path) {
+        to_.places.push_back(p);
+        to_.records.push_back(interning_policy::place(path));
+    }
+    /// Of a member of the innermost container, which is stored.
+    path_id member_path(std::uint32_t slot) const noexcept {
+        const level& l = open_.back();
+        return child_path(to_.containers[l.index].path, l.c.keys ? l.c.keys[slot] : element_key);
     }
     path_id path(std::uint32_t parent, std::uint32_t slot) const {
         if (parent == none) return child_path(path_id(), element_key);
@@ -239,14 +248,18 @@ private:
 bool text_template::map(const generation& g, std::string_view json, handle h) {
     text.assign(json);
     places.clear();
+    records.clear();
     containers.clear();
     places.reserve(json.size() / 16); // pods have one in 18 bytes
+    records.reserve(json.size() / 16);
     containers.reserve(json.size() / 64);
     values = 0;
     document = h;
     if (!mapper(*this, g).document(h) || containers.empty()) return false;
+    places.push_back({none, none, none, none});
     text.shrink_to_fit();
     places.shrink_to_fit();
+    records.shrink_to_fit();
     containers.shrink_to_fit();
     marks.resize(text.size() / bytes_a_mark + 1);
     marks.shrink_to_fit();
@@ -256,21 +269,20 @@ bool text_template::map(const generation& g, std::string_view json, handle h) {
 
 void text_template::set_marks() noexcept {
     std::size_t mark = 0;
-    const auto n = static_cast<std::uint32_t>(places.size());
+    const auto n = static_cast<std::uint32_t>(places.size() - 1);
     for (std::uint32_t i = 0; i < n; ++i)
         for (; mark * bytes_a_mark < places[i].reach && mark < marks.size(); ++mark) marks[mark] = i;
     for (; mark < marks.size(); ++mark) marks[mark] = n;
 }
 
-void text_template::rebase(const generation& g, std::string_view json, handle h,
-                           const std::vector<text_change>& changes) {
+void text_template::rebase(const generation& g, std::string_view json, handle h, const text_changes& changes) {
     const std::size_t needed = json.size() / bytes_a_mark + 1;
     marks.reserve(needed);
     text.assign(json); // nothing below can fail
     marks.resize(needed);
     // How far the text behind each change moves. Places and beginnings of containers come in the order of the text.
     std::uint32_t shift = 0; // modulo 2^32
-    auto next = changes.begin();
+    const text_change* next = changes.begin();
     const auto pass = [&](std::uint32_t offset) {
         for (; next != changes.end() && next->old_end <= offset; ++next) shift = next->end - next->old_end;
     };
@@ -283,7 +295,8 @@ void text_template::rebase(const generation& g, std::string_view json, handle h,
     }
     shift = 0;
     next = changes.begin();
-    for (place& p : places) {
+    for (std::size_t i = 0; i + 1 < places.size(); ++i) {
+        place& p = places[i];
         if (next != changes.end() && next->old_begin == p.begin) {
             p.begin = next->begin;
             p.reach = next->end + (next->what == text_change::kind::bare ? 1 : 0);

@@ -22,41 +22,43 @@ struct hash_seed {
     static hash_seed random() noexcept;
 };
 
-/// `tag` keeps kinds apart (the number 1 and the string "1").
-inline std::uint64_t hash_bytes(hash_seed seed, std::uint32_t tag, const void* data, std::size_t size) noexcept {
-    const auto* p = static_cast<const unsigned char*>(data);
-    std::uint64_t h = seed.a ^ hash_mix(seed.b ^ tag, 0xa0761d6478bd642fULL);
-    std::uint64_t x = 0, y = 0;
-    if (size <= 16) {
-        if (size >= 8) {
-            x = load_u64(p);
-            y = load_u64(p + size - 8);
-        } else if (size >= 4) {
-            x = load_u32(p);
-            y = load_u32(p + size - 4);
-        } else if (size > 0) {
-            x = (std::uint64_t{p[0]} << 16) | (std::uint64_t{p[size / 2]} << 8) | p[size - 1];
-        }
-    } else {
-        std::size_t left = size;
-        if (left > 48) { // three independent lanes keep the multiplier busy
-            std::uint64_t h1 = h ^ seed.b, h2 = h + seed.b;
-            do {
-                h = hash_mix(load_u64(p) ^ seed.b, load_u64(p + 8) ^ h);
-                h1 = hash_mix(load_u64(p + 16) ^ seed.a, load_u64(p + 24) ^ h1);
-                h2 = hash_mix(load_u64(p + 32) ^ ~seed.b, load_u64(p + 40) ^ h2);
-                p += 48;
-                left -= 48;
-            } while (left > 48);
-            h ^= h1 ^ h2;
-        }
-        while (left > 16) {
+/// The rest of `hash_bytes`, for more than sixteen bytes.
+inline std::uint64_t hash_many(hash_seed seed, std::uint64_t h, const unsigned char* p, std::size_t size) noexcept {
+    std::size_t left = size;
+    if (left > 48) { // three independent lanes keep the multiplier busy
+        std::uint64_t h1 = h ^ seed.b, h2 = h + seed.b;
+        do {
             h = hash_mix(load_u64(p) ^ seed.b, load_u64(p + 8) ^ h);
-            p += 16;
-            left -= 16;
-        }
-        x = load_u64(p + left - 16);
-        y = load_u64(p + left - 8);
+            h1 = hash_mix(load_u64(p + 16) ^ seed.a, load_u64(p + 24) ^ h1);
+            h2 = hash_mix(load_u64(p + 32) ^ ~seed.b, load_u64(p + 40) ^ h2);
+            p += 48;
+            left -= 48;
+        } while (left > 48);
+        h ^= h1 ^ h2;
+    }
+    while (left > 16) {
+        h = hash_mix(load_u64(p) ^ seed.b, load_u64(p + 8) ^ h);
+        p += 16;
+        left -= 16;
+    }
+    return hash_mix(seed.b ^ size, hash_mix(load_u64(p + left - 16) ^ seed.b, load_u64(p + left - 8) ^ h));
+}
+
+/// `tag` keeps kinds apart (the number 1 and the string "1"). Inlined: most texts are short.
+[[gnu::always_inline]] inline std::uint64_t hash_bytes(hash_seed seed, std::uint32_t tag, const void* data,
+                                                       std::size_t size) noexcept {
+    const auto* p = static_cast<const unsigned char*>(data);
+    const std::uint64_t h = seed.a ^ hash_mix(seed.b ^ tag, 0xa0761d6478bd642fULL);
+    std::uint64_t x = 0, y = 0;
+    if (size > 16) return hash_many(seed, h, p, size);
+    if (size >= 8) {
+        x = load_u64(p);
+        y = load_u64(p + size - 8);
+    } else if (size >= 4) {
+        x = load_u32(p);
+        y = load_u32(p + size - 4);
+    } else if (size > 0) {
+        x = (std::uint64_t{p[0]} << 16) | (std::uint64_t{p[size / 2]} << 8) | p[size - 1];
     }
     return hash_mix(seed.b ^ size, hash_mix(x ^ seed.b, y ^ h));
 }

@@ -9,6 +9,7 @@
 #include "handle_stack.hpp"
 #include "interning.hpp"
 #include "json_tokens.hpp"
+#include "packed.hpp"
 #include "root/bytes.hpp"
 
 #include <memory>
@@ -37,9 +38,23 @@ struct string_form {
     std::size_t bytes = 0;
     unsigned char uuid[16];
 
-    explicit string_form(std::string_view s);
+    /// Inlined: most strings have no other form.
+    [[gnu::always_inline]] explicit string_form(std::string_view s) {
+        if (s.size() <= 3) {
+            immediate = make_small_string(s);
+            return;
+        }
+        if ((s.size() == timestamp_size || s.size() == uuid_text_size) && pack(s)) return;
+        check_length(s.size());
+        header = make_header(node_kind::string, size32(s.size()));
+        data = s.data();
+        bytes = s.size();
+    }
     string_form(const string_form&) = delete;
     string_form& operator=(const string_form&) = delete;
+
+private:
+    bool pack(std::string_view s) noexcept;
 };
 
 /// Every handle on its stacks owns one count, so that `abort` after any error gives back exactly what was taken.
@@ -77,9 +92,9 @@ public:
     /// Finds or makes a node without children at this path, with one more count.
     generation::interned make(path_id path, std::uint32_t header, const void* data, std::size_t bytes);
     /// Finds or makes a container at this path; if it is fresh, it takes over one count of each child and of the shape.
-    /// `fresh_child`: the `novelty` of the children together.
+    /// `fresh_child`: the `novelty` of the children together. `remembered`: the rest of the document may repeat it.
     generation::interned make_container(path_id path, std::uint8_t fresh_child, std::uint32_t header,
-                                        const handle* children, std::uint32_t n);
+                                        const handle* children, std::uint32_t n, bool remembered = true);
 
     // ---- a document in sequence
 

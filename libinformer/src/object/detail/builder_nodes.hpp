@@ -40,7 +40,7 @@ namespace informer::detail {
 /// A container can be found by its content, and is interned, only if all that it holds is interned.
 [[gnu::always_inline]] inline generation::interned builder::make_container(path_id path, std::uint8_t fresh_child,
                                                                            std::uint32_t header, const handle* children,
-                                                                           std::uint32_t n) {
+                                                                           std::uint32_t n, bool remembered) {
     generation& g = *generation_;
     const std::size_t bytes = std::size_t{n} * 4;
     if (!policy_) {
@@ -55,7 +55,7 @@ namespace informer::detail {
         plain = interned < n;
     }
     // The containers that a document repeats are small.
-    const bool may_repeat = n <= 8;
+    const bool may_repeat = n <= 8 && (remembered || !fresh_child);
     if (plain && !may_repeat) return {g.make_plain(header, children, bytes), generation::fresh_and_plain};
     const std::uint64_t repeat_hash = may_repeat ? g.quick_hash(header, children, n) : 0;
     generation::interned made{missing_handle, generation::fresh_and_plain};

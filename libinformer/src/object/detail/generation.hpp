@@ -166,6 +166,8 @@ public:
 
     /// Frees dead nodes, at most about `budget`, which is reduced; true when none is left.
     bool collect(std::size_t& budget) noexcept;
+    /// True: `collect` has nothing to do.
+    bool is_clean() const noexcept { return dying_ == last_dying && nodes_ != 0 && !joining_ && leaving_.empty(); }
 
     /// No more writing here: drops what only the writer needs.
     void seal() noexcept;

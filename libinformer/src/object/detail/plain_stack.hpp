@@ -23,6 +23,8 @@ public:
     T& back() noexcept { return data_[size_ - 1]; }
     T* begin() noexcept { return data_.get(); }
     T* end() noexcept { return data_.get() + size_; }
+    const T* begin() const noexcept { return data_.get(); }
+    const T* end() const noexcept { return data_.get() + size_; }
 
     /// Throws std::bad_alloc.
     void need(std::size_t n) {

@@ -203,7 +203,7 @@ private:
     template <class Read>
     object build(const object& previous, failure& f, const Read& read) {
         // Twice as much as the last document made, and some more: dead nodes never pile up.
-        core_->collect(256 + 2 * last_made_);
+        if (!core_->is_clean()) core_->collect(256 + 2 * last_made_);
         return retrying(f, [&](generation& g) -> object {
             const companion beside = alongside(g, previous);
             const std::uint64_t made_before = g.work_made();

@@ -41,6 +41,11 @@ struct pool_core {
     bool drop_forwards(std::size_t& budget) noexcept;
     /// Takes the retired roots and frees what they held; at most about `budget` nodes. True when nothing is left.
     bool collect(std::size_t budget) noexcept;
+    /// True: `collect` has nothing to do.
+    bool is_clean() const noexcept {
+        return !retired.load(std::memory_order_relaxed) && !pending && abandoned.empty() && generations.size() == 1 &&
+               generations.back()->is_clean();
+    }
     /// Called when nothing is left to collect: gives back what the objects do not need that are kept of old generations.
     bool trim_old(std::size_t budget) noexcept;
     /// Gives the slabs of roots back if nobody holds a root of the current generation.

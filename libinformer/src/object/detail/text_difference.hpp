@@ -68,6 +68,7 @@ private:
     bool read_change(const text_change& c, std::string_view json, std::size_t max_depth, std::string& scratch);
     bool read_part(const text_change& c, std::string_view part, std::size_t max_depth, std::string& scratch);
     void put_string(const text_change& c, std::string_view s);
+    void put_string_inline(const text_change& c, std::string_view s);
     bool put_alone(const text_change& c, std::uint32_t next, std::string_view json);
     generation::interned with_member(const text_template::container& c, std::uint32_t slot,
                                      generation::interned member);
@@ -82,7 +83,7 @@ private:
     void open(std::uint32_t container);
     void enter(std::uint32_t container);
     template <bool is_new>
-    handle close();
+    handle close(bool is_last);
     handle close_until(std::uint32_t place);
     handle previous_value(const open_container& c, std::uint32_t slot) {
         return c.theirs ? c.theirs[slot] : c.previous ? moved_value(c, slot) : missing_handle;
@@ -118,7 +119,7 @@ private:
     bool hard_ = false;           ///< comparing with the previous version is left to the parser
     bool scalars_ = false;        ///< all changes are scalars
     std::int64_t reconciled_ = 0; ///< what comparing with the previous version has cost
-    std::vector<text_change> changes_, other_changes_;
+    text_changes changes_, other_changes_;
     plain_stack<open_container> open_;
     plain_stack<std::uint32_t> way_;  ///< containers about to be opened, the outermost one last
     std::vector<handle> values_;      ///< the members of the containers opened so far, in the template's order

@@ -4,7 +4,9 @@
 
 #include "generation.hpp"
 #include "interning.hpp"
+#include "plain_stack.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,9 +25,11 @@ struct text_change {
     std::uint32_t begin, end;         ///< in the incoming text
     std::uint32_t old_begin, old_end; ///< in the template's
     std::uint32_t parent, slot;       ///< where the value belongs; slot `none`: it is not stored
+    path_id path; ///< of a value in a `place` of the template that is stored: one with the same record (see `records`)
     kind what;
     bool scalar; ///< a scalar that stands in a `place` of the template
 };
+using text_changes = plain_stack<text_change>;
 
 struct text_template {
     static constexpr std::uint32_t none = ~std::uint32_t{0};
@@ -50,7 +54,9 @@ struct text_template {
 
     std::string text;
     handle document = missing_handle; ///< owns a count
-    std::vector<place> places;        ///< in the order of the text
+    std::vector<place> places;        ///< in the order of the text; then one that lies behind any text
+    /// For each place the number of the record of its value's path; two bytes, where a path would take four.
+    std::vector<std::uint16_t> records;
     std::vector<std::uint32_t> marks; ///< for each 32 bytes of the text the first place that reaches beyond their begin
     std::vector<container> containers;
     std::uint32_t values = 0; ///< members of all stored containers
@@ -59,19 +65,19 @@ struct text_template {
     /// projection); the template is then of no use. Takes no counts.
     bool map(const generation& g, std::string_view json, handle h);
     /// The same for a text that differs from the template's in `changes` only, all of them scalars.
-    void rebase(const generation& g, std::string_view json, handle h, const std::vector<text_change>& changes);
+    void rebase(const generation& g, std::string_view json, handle h, const text_changes& changes);
 
-    /// The index of the first place that reaches beyond this byte of the text, or the number of places.
-    std::size_t place_at(std::uint32_t offset) const noexcept {
-        std::size_t i = marks[offset / bytes_a_mark];
-        while (i < places.size() && places[i].reach <= offset) ++i;
+    /// The index of the first place, from this one on, that reaches beyond this byte of the text.
+    [[gnu::always_inline]] std::size_t place_at(std::size_t from, std::uint32_t offset) const noexcept {
+        std::size_t i = std::max<std::size_t>(from, marks[offset / bytes_a_mark]);
+        while (places[i].reach <= offset) ++i;
         return i;
     }
     /// The innermost container around this byte of the text.
     std::uint32_t container_at(std::uint32_t offset) const noexcept;
     std::uint64_t bytes() const noexcept {
         return text.capacity() + places.capacity() * sizeof(place) + containers.capacity() * sizeof(container) +
-               marks.capacity() * 4;
+               records.capacity() * 2 + marks.capacity() * 4;
     }
 
 private:
@@ -80,8 +86,8 @@ private:
 };
 
 /// Finds what differs, in the order of the text. False: too much does. `rebuild`: stored containers may be changes.
-/// Adds to `cost` what this took.
-bool match(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes,
-           std::int64_t& cost);
+/// Adds to `cost` what this took. `simple`: all changes are scalars, their strings plain.
+bool match(const text_template& t, std::string_view text, bool rebuild, text_changes& changes, std::int64_t& cost,
+           bool& simple);
 
 } // namespace informer::detail
