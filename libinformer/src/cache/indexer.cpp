@@ -476,11 +476,11 @@ std::shared_ptr<indexer::draft> indexer::begin_draft() {
     return d;
 }
 
-void indexer::add(draft& to, const object& o, std::uint64_t hash) {
+void indexer::add(draft& to, const object& o, std::uint64_t hash, bool same_namespace) {
     if (to.broken) return;
     ++to.objects; // even if it fails half-way: take() sees that there are too many
     for (index_version& i : to.indexes) impl_->reindex(i, object(), o, hash, [&](const char*) { to.broken = true; });
-    count_in(to.namespaces, o, hash);
+    if (!same_namespace || !to.namespaces.add_another()) count_in(to.namespaces, o, hash);
 }
 
 bool indexer::fill_step(std::size_t objects) {

@@ -44,6 +44,12 @@ public:
         last_ = &*objects_.emplace(std::string(name_space), 1).first;
         ++namespaces_[bucket];
     }
+    /// One more of the namespace that was added last. False: none was.
+    bool add_another() noexcept {
+        if (!last_) return false;
+        ++last_->second;
+        return true;
+    }
     void remove(std::string_view name_space, std::size_t bucket) {
         const auto there = objects_.find(name_space);
         if (there == objects_.end() || --there->second > 0) return;

@@ -58,10 +58,12 @@ struct object_traits {
         return hash_bytes({seed, ~seed | 1}, 0, s.data(), s.size());
     }
     std::uint64_t hash_namespace(std::string_view name_space) const noexcept { return hash_text(seed, name_space); }
-    std::uint64_t hash(const key_view& k) const noexcept {
+    std::uint64_t hash(const key_view& k) const noexcept { return hash(hash_namespace(k.name_space), k.name); }
+    /// `n`: the hash of the namespace.
+    std::uint64_t hash(std::uint64_t n, std::string_view name) const noexcept {
         // Two hashes that do not depend on each other: the processor computes them at the same time.
-        const std::uint64_t n = hash_namespace(k.name_space), name = hash_text(seed, k.name);
-        return (name + n * 0x9e37'79b9'7f4a'7c15U) << namespace_bits | (n & ((1u << namespace_bits) - 1));
+        return (hash_text(seed, name) + n * 0x9e37'79b9'7f4a'7c15U) << namespace_bits |
+               (n & ((1u << namespace_bits) - 1));
     }
     std::uint64_t hash(const object& o) const noexcept {
         return with_key(o, [this](const key_view& k) { return hash(k); });

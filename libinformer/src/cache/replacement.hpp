@@ -1,6 +1,7 @@
 // A whole new state of the cache, while it is collected and until it is applied.
 #pragma once
 
+#include "../object/detail/root.hpp"
 #include "object_cursor.hpp"
 #include "object_map.hpp"
 
@@ -48,11 +49,15 @@ struct replacement {
     /// Inserts the object when two more have come: by then, the memory that this reads and writes has been prefetched.
     void put(object o) {
         if (!bad_keys.empty()) forgive(o.key());
-        const std::uint64_t hash = objects_.traits().hash(o);
+        // Most objects come grouped by namespace. That of the last object is alive, so its handle still names it.
+        const bool same_namespace = last_.o && have_one_namespace(*last_.o.root(), *o.root());
+        const std::uint64_t n = same_namespace ? last_.namespace_hash : hash_of_namespace(o);
+        const text name = o.name();
+        const std::uint64_t hash = objects_.traits().hash(n, name.view());
         objects_.prefetch_way(hash);
         if (last_.o) objects_.prefetch(last_.hash);
         settle(before_last_);
-        before_last_ = std::exchange(last_, {std::move(o), hash});
+        before_last_ = std::exchange(last_, {std::move(o), hash, n, same_namespace});
     }
     /// From now on, what comes can be taken back, until `end_page`. For that, changes are recorded: if the previous
     /// version of the map were kept instead, each page would copy nearly all of its nodes.
@@ -138,11 +143,21 @@ private:
     struct waiting {
         object o;
         std::uint64_t hash = 0;
+        std::uint64_t namespace_hash = 0;
+        bool same_namespace = false; ///< as the object put before
     };
+    /// False if that is not known at once.
+    static bool have_one_namespace(const root& a, const root& b) noexcept {
+        return a.generation == b.generation && a.key.name_space == b.key.name_space;
+    }
+    std::uint64_t hash_of_namespace(const object& o) const noexcept {
+        const text name_space = o.name_space();
+        return objects_.traits().hash_namespace(name_space.view());
+    }
     void settle(waiting& w) {
         if (!w.o) return;
         if (draft_) {
-            indexer_->add(*draft_, w.o, w.hash);
+            indexer_->add(*draft_, w.o, w.hash, w.same_namespace);
             order_->push_back(w.o.root());
         }
         if (page_ && !page_->first) {

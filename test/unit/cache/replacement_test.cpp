@@ -1,4 +1,5 @@
 // The objects collected for a new state can be read at any time, including the object put last.
+#include "cache/cache_data.hpp"
 #include "cache/replacement.hpp"
 
 #include <informer/cache/indexer.hpp>
@@ -7,9 +8,11 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <string>
+#include <vector>
 
 using namespace informer;
 
@@ -73,6 +76,40 @@ TEST_CASE("replacement: for an empty cache the order of arrival is known, unless
         all.take_back_page();
     }
     CHECK_FALSE(all.order());
+}
+
+TEST_CASE("replacement: objects are found and counted by their namespace, however these are grouped") {
+    std::mt19937 random(3);
+    const auto pool = document_pool::make();
+    indexer cache(7);
+    detail::replacement all(cache);
+    std::map<std::string, std::vector<std::string>> expected;
+    std::size_t put = 0;
+    for (int group = 0; group < 600; ++group) {
+        const std::string name_space = "ns" + std::to_string(random() % 200); // some of them share a sub-trie
+        for (auto n = random() % 4; n > 0; --n) {
+            const std::string name = "p" + std::to_string(put++);
+            failure f;
+            all.put(pool->decode(R"({"metadata":{"name":")" + name + R"(","namespace":")" + name_space + "\"}}",
+                                 object(), f));
+            expected[name_space].push_back(name);
+            if (random() % 50 == 0) CHECK(all.objects().size() == put); // nothing waits after that
+        }
+    }
+    REQUIRE(all.objects().size() == put);
+    for (const auto& [name_space, names] : expected)
+        for (const std::string& name : names) REQUIRE(all.objects().find(detail::key_view{name_space, name}));
+    const auto collected = std::make_shared<cache_snapshot::data>();
+    collected->objects = all.objects();
+    cache.begin_fill(cache_snapshot(collected), all.draft());
+    CHECK(cache.fill_step(1)); // nothing was left to do
+    for (auto& [gone, names] : expected) {
+        cache.publish();
+        const cache_snapshot now = cache.snapshot();
+        for (const auto& [name_space, there] : expected) REQUIRE(now.list_namespace(name_space).size() == there.size());
+        for (const std::string& name : names) cache.erase({gone, name});
+        names.clear();
+    }
 }
 
 TEST_CASE("replacement: for a cache that has objects no order is kept") {

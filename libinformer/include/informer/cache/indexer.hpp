@@ -164,8 +164,9 @@ public:
     /// would have to come from memory again.
     class draft;
     std::shared_ptr<draft> begin_draft();
-    /// `hash`: that of its key, from a map of the same `seed()`. Calls the index functions.
-    void add(draft& to, const object& o, std::uint64_t hash);
+    /// `hash`: that of its key, from a map of the same `seed()`. `same_namespace`: the object added before is of its
+    /// namespace; false if that is not known. Calls the index functions.
+    void add(draft& to, const object& o, std::uint64_t hash, bool same_namespace = false);
     /// Fills an empty indexer: takes over what `all` holds, without inserting it object by object. Each call of
     /// `fill_step` then enters about `objects` of them into the indexes, until it returns true. Until then,
     /// `begin_index` is the only write allowed. Nothing is left to enter if `made` was given each object of `all` once

@@ -54,7 +54,8 @@ public:
     /// The interned node with this content, with one more count.
     interned intern(std::uint32_t header, const void* data, std::size_t bytes);
     // The steps of `intern`.
-    std::uint64_t hash(std::uint32_t header, const void* data, std::size_t bytes) const noexcept {
+    [[gnu::always_inline]] std::uint64_t hash(std::uint32_t header, const void* data,
+                                              std::size_t bytes) const noexcept {
         return hash_bytes(seed_, header, data, bytes);
     }
     handle find(std::uint64_t hash, std::uint32_t header, const void* data,
