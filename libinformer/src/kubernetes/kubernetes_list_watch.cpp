@@ -56,6 +56,8 @@ struct object_reader {
         if (sink->has_previous()) {
             about.key = peek_key(text);
             previous = sink->previous(about.key, about.position);
+        } else if (!about.key.empty()) {
+            about.key = {};
         }
         failure why;
         object o = sink->pool().decode(text, previous, why);
@@ -140,22 +142,30 @@ struct list_reader : object_reader {
         framer.guess();
     }
 
+    static bad_object of_a_list() {
+        bad_object b;
+        b.from_list = true;
+        return b;
+    }
+
     list_framer framer;
     std::size_t largest; ///< of one object
     list_result result;
+    /// What is said of the item at hand if it is bad: made once, as hardly any is.
+    bad_object context = of_a_list();
 
     void feed(std::string_view bytes) { framer.lend(bytes); }
     void take(failure& f) {
-        bad_object context;
         context.position = framer.position();
-        context.from_list = true;
-        if (framer.oversized()) {
+        if (!framer.oversized()) {
+            if (object o = decode_from(framer, framer.item(), context, f)) return hand_on(std::move(o));
+        } else {
+            context.key = {};
             identify(context, framer.item());
             context.why = over_the_limit(doing + ": item " + std::to_string(context.position), largest);
             sink->quarantine(std::move(context));
-            return;
         }
-        hand_on(decode_from(framer, framer.item(), context, f));
+        context = of_a_list();
     }
     void take_large(failure& f) { hand_on(end_of_large(f)); }
     void hand_on(object o) {

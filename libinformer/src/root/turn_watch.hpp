@@ -20,7 +20,8 @@ public:
     explicit turn_watch(std::size_t steps = 16) noexcept : look_every_(steps) {}
     /// After each step: true when it is time for a post.
     bool over() noexcept {
-        if (++steps_ % look_every_ != 0) return false;
+        if (++steps_ < look_every_) return false; // no division: it takes as long as a small step
+        steps_ = 0;
         const real::time_point now = real::now();
         if (!began_) began_ = now; // not earlier: mostly there are only a few steps
         if (now - *began_ < longest_turn) return false;

@@ -329,6 +329,32 @@ TEST_CASE("list: a sink without objects is not asked for older versions, and bad
     CHECK(sink.bad[1].key == object_key("default", "two"));
 }
 
+TEST_CASE("list: what is told of one bad item is not told of the next") {
+    bench b;
+    b.answers->next.emplace_back(
+        pod_list({pod("a"), "7", R"({"metadata":{"name":7,"uid":"u-1","resourceVersion":"3"}})", "[8]", pod("b")}));
+    struct : testing::object_recorder {
+        using testing::object_recorder::object_recorder;
+        bool has_previous() const override { return asked == 0; } // only for the first item
+    } sink(document_pool::make(decode_options().type("v1", "Pod")));
+    failure f;
+    const auto from = source(b);
+    CHECK(b.run(from->list(list_options(), sink, f)).items == 2);
+    CHECK_FALSE(f);
+    CHECK(sink.asked == 1);
+    REQUIRE(sink.bad.size() == 3);
+    CHECK(sink.bad[0].key.empty());
+    CHECK(sink.bad[0].position == 1);
+    CHECK(sink.bad[1].uid == "u-1");
+    CHECK(sink.bad[1].resource_version.str() == "3");
+    CHECK(sink.bad[2].key.empty());
+    CHECK(sink.bad[2].uid.empty());
+    CHECK(sink.bad[2].resource_version.empty());
+    CHECK(sink.bad[2].why == errc::not_an_object);
+    CHECK(sink.bad[2].from_list);
+    CHECK(sink.bad[2].position == 3);
+}
+
 TEST_CASE("list and watch: a transform that fails sees each object once all the same") {
     const std::vector<std::pair<errc, transform>> all = {
         {errc::bad_configuration, [](boost::json::value&) { throw std::runtime_error("no such luck"); }},

@@ -201,7 +201,7 @@ private:
 
     /// Makes an object of the document that `read` returns with one count, or missing.
     template <class Read>
-    object build(const object& previous, failure& f, const Read& read) {
+    [[gnu::always_inline]] object build(const object& previous, failure& f, const Read& read) {
         // Twice as much as the last document made, and some more: dead nodes never pile up.
         if (!core_->is_clean()) core_->collect(256 + 2 * last_made_);
         return retrying(f, [&](generation& g) -> object {
@@ -229,9 +229,9 @@ private:
 
     /// If the generation is full, frees what died in it and tries once more.
     template <class Make>
-    object retrying(failure& f, const Make& make) {
+    [[gnu::always_inline]] object retrying(failure& f, const Make& make) {
         for (bool again = true;; again = false) {
-            f = failure();
+            if (f) f = failure();
             try {
                 return make(core_->current());
             } catch (const pool_is_full& e) {
