@@ -3,6 +3,7 @@
 #include "detail/reading.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace informer::detail {
 
@@ -56,6 +57,7 @@ void pool_core::retire(root* r) noexcept {
 }
 
 root* pool_core::make_root(generation& g, handle document) {
+    assert(&g == &current()); // `free_roots` and `key_at` are of this one
     if (!free_roots) {
         const std::uint64_t n = std::clamp<std::uint64_t>(g.slab_roots, 2, slab_size);
         g.slabs.reserve(g.slabs.size() + 1);
