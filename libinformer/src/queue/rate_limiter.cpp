@@ -32,12 +32,11 @@ duration exponential_limiter::delay(std::uint32_t requeues, time_point) {
 
 duration token_bucket_limiter::delay(std::uint32_t, time_point now) {
     if (!(rate_ > 0)) return longest_;
-    if (started_ && now > last_) {
+    if (now > last_) {
         const std::chrono::duration<double> passed = now - last_;
         tokens_ = std::min(burst_, tokens_ + passed.count() * rate_);
+        last_ = now;
     }
-    if (!started_ || now > last_) last_ = now;
-    started_ = true;
     if (tokens_ >= 0) without_turn_ = 0; // the time of keys without a turn has come
     const std::chrono::duration<double> longest = longest_;
     const double most_promised = -longest.count() * rate_;
@@ -46,7 +45,6 @@ duration token_bucket_limiter::delay(std::uint32_t, time_point now) {
         tokens_ = most_promised;
         ++without_turn_;
     }
-    if (tokens_ >= 0) return duration(0);
     return bounded(-tokens_ / rate_ * 1e9, longest_);
 }
 

@@ -56,8 +56,7 @@ private:
     double rate_, burst_, tokens_; ///< tokens below zero: turns that are promised
     duration longest_;
     std::uint64_t without_turn_ = 0; ///< keys that wait for `longest` and have no turn
-    time_point last_{};
-    bool started_ = false;
+    time_point last_{};              ///< when tokens_ was counted; at first it is full
 };
 
 /// `fast` for the first `fast_attempts` attempts of a key, `slow` afterwards.
