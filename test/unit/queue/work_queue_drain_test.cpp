@@ -186,3 +186,23 @@ TEST_CASE("X16 drain closes everything: delayed keys are returned and logged, an
     CHECK(lines[0].find("2 delayed keys") != std::string::npos);
     CHECK(s.clock->waiters() == 0);
 }
+
+TEST_CASE("X16 the end of a queue in which nothing is delayed is not worth a line") {
+    std::vector<std::string> lines;
+    queue_scene s(work_queue_options(), nullptr, [&lines](log_level, std::string_view l) { lines.emplace_back(l); });
+    s.q->add("a");
+    s.q->shut_down();
+    s.q->shut_down();
+    s.q.reset();
+    CHECK(lines.empty());
+}
+
+TEST_CASE("X16 however many keys are delayed, they are counted and reported once") {
+    std::vector<std::string> lines;
+    queue_scene s(work_queue_options(), nullptr, [&lines](log_level, std::string_view l) { lines.emplace_back(l); });
+    for (int i = 0; i < 1000; ++i) s.q->add_after(std::to_string(i), 1h);
+    CHECK(s.q->shut_down().size() == 1000);
+    s.q.reset();
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0].find("1000 delayed keys") != std::string::npos);
+}

@@ -1,4 +1,4 @@
-#include "queue_scene.hpp"
+#include "queue_getter.hpp"
 #include "support/recording_sink.hpp"
 #include "support/throwing_sink.hpp"
 
@@ -111,6 +111,37 @@ TEST_CASE("Q9 unfinished work is reported every 500 ms while there is some; then
     CHECK(sink->gauges["workqueue_longest_running_processor_seconds name=foos"] == 0.0);
     CHECK(s.idle());
     CHECK(s.clock->waiters() == 0);
+}
+
+TEST_CASE("Q9 a key that comes due meanwhile changes nothing about the reports of unfinished work") {
+    const auto sink = std::make_shared<recording_sink>();
+    queue_scene s(work_queue_options().name("foos"), sink);
+    s.q->add("a");
+    const queue::item a = s.q->try_get();
+    CHECK(a.key() == "a");
+    for (int i = 1; i <= 9; ++i) s.q->add_after(std::to_string(i), i * 300ms);
+    s.pass(300ms);
+    CHECK_FALSE(sink->live.contains("workqueue_unfinished_work_seconds name=foos"));
+    s.pass(200ms);
+    CHECK(sink->gauges["workqueue_unfinished_work_seconds name=foos"] == 0.5);
+    s.pass(100ms);
+    CHECK(sink->gauges["workqueue_unfinished_work_seconds name=foos"] == 0.5);
+    s.pass(400ms);
+    CHECK(sink->gauges["workqueue_unfinished_work_seconds name=foos"] == 1.0);
+}
+
+TEST_CASE("Q9 the time in line is reported for an item that goes to a getter which waited, too") {
+    const auto sink = std::make_shared<recording_sink>();
+    queue_scene s(work_queue_options().name("foos"), sink);
+    CHECK(s.next() == "-"); // an empty queue reports nothing
+    informer::testing::getter waits(s);
+    s.pass(3s);
+    CHECK(sink->samples["workqueue_queue_duration_seconds name=foos"].empty());
+    s.q->add("a");
+    s.run();
+    CHECK(waits.keys == "a");
+    CHECK(sink->samples["workqueue_queue_duration_seconds name=foos"] == std::vector<double>{0.0});
+    CHECK(sink->gauges["workqueue_depth name=foos"] == 0);
 }
 
 TEST_CASE("Q9 shutdown ends the periodic reports, although work is unfinished") {
