@@ -8,6 +8,8 @@
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,7 @@ delta mark(int n) {
 }
 
 asio::awaitable<void> produce(delta_queue* q, int from, int to, bool* done) {
+    co_await asio::this_coro::throw_if_cancelled(false);
     for (int i = from; i < to; ++i) {
         q->push(mark(i));
         const bool room = co_await q->room();
@@ -36,7 +39,7 @@ asio::awaitable<void> consume(delta_queue* q, std::size_t max, std::vector<std::
     for (;;) {
         const std::vector<delta> batch = co_await q->pop(max);
         if (batch.empty()) break;
-        if (batch.size() > max) co_return;
+        if (batch.size() > std::min<std::size_t>(max, 1000)) co_return;
         for (const delta& d : batch) got->push_back(d.version.str());
     }
     *ended = true;
@@ -62,6 +65,25 @@ TEST_CASE("RF1 deltas come out in order, in batches, none merged", "[delta_queue
     CHECK(consumed);
 }
 
+TEST_CASE("RF1 deltas come out in order, each once, however many were pushed at once", "[delta_queue]") {
+    for (const std::size_t max : {1U, 300U, 999U, 1000U, 100'000U}) {
+        CAPTURE(max);
+        asio::io_context context;
+        delta_queue q(context.get_executor(), 10);
+        bool consumed = false;
+        std::vector<std::string> got;
+        for (int i = 0; i < 4500; ++i) q.push(mark(i));
+        CHECK(q.peak() == 4500);
+        q.close();
+        asio::co_spawn(context, consume(&q, max, &got, &consumed), asio::detached);
+        context.run();
+        CHECK(consumed);
+        REQUIRE(got.size() == 4500);
+        for (int i = 0; i < 4500; ++i) CHECK(got[static_cast<std::size_t>(i)] == std::to_string(i));
+        CHECK(q.size() == 0);
+    }
+}
+
 TEST_CASE("pop(0) returns one delta: an empty result would mean that the queue is closed", "[delta_queue]") {
     asio::io_context context;
     delta_queue q(context.get_executor(), 10);
@@ -82,6 +104,7 @@ TEST_CASE("a full queue holds its producer until there is room", "[delta_queue]"
     context.poll();
     CHECK_FALSE(produced);
     CHECK(q.size() == 3);
+    CHECK(q.peak() == 3);
     bool consumed = false;
     std::vector<std::string> got;
     asio::co_spawn(context, consume(&q, 100, &got, &consumed), asio::detached);

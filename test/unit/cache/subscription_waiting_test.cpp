@@ -13,7 +13,9 @@
 #include <boost/asio/this_coro.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <cstddef>
 #include <functional>
+#include <malloc.h>
 #include <memory>
 #include <string>
 #include <utility>
@@ -67,6 +69,35 @@ TEST_CASE("synced(): waits for the consumer, and says stopped when the initial s
         state.initial_complete(resource_version("1"));
         sub.close();
     }));
+}
+
+namespace {
+
+asio::awaitable<void> cancelled_waits_leave_nothing() {
+    const auto heap = [] {
+        return mallinfo2().uordblks; // 0 under the sanitizers
+    };
+    const auto state = make_state();
+    state->push(initial(pod(1)));
+    const auto executor = co_await asio::this_coro::executor;
+    std::size_t before = 0;
+    for (int i = 0; i < 5'000; ++i) {
+        if (i == 500) before = heap();
+        asio::cancellation_signal stop;
+        std::string result;
+        asio::co_spawn(executor, wait_synced(state, result), asio::bind_cancellation_slot(stop.slot(), asio::detached));
+        co_await settle();
+        stop.emit(asio::cancellation_type::terminal);
+        co_await settle();
+        REQUIRE(result == "cancelled");
+    }
+    CHECK(heap() < before + 100'000);
+}
+
+} // namespace
+
+TEST_CASE("synced(): waits that are cancelled leave nothing behind, however many there are") {
+    run_test(cancelled_waits_leave_nothing());
 }
 
 // ---- waiting, closing, ending ---------------------------------------------------------------------------------------
