@@ -215,7 +215,7 @@ asio::awaitable<list_result> list_into(std::shared_ptr<source> s, list_options o
         if (f) break;
         if (first) sink.opened();
         co_await read_page(r, std::move(o.answer), f);
-        if (f && is_members_fault(f)) s->members->fails(o.member);
+        if (is_members_fault(f)) s->members->fails(o.member);
         if (f || r->enough) break;
         f = r->check_page(first);
         if (f) break;

@@ -26,7 +26,7 @@ void source::count_key(const failure& why) {
 /// Each unusable key is reported by itself, too. But if there are no others, it is the mapping that is wrong.
 void source::list_ends() {
     const bool none = keys_ != 0 && unusable_ == keys_;
-    if (none && !std::exchange(none_usable_, true))
+    if (none && !none_usable_)
         members->rt.log(log_level::warning, first_unusable_.what() + "; so it is with all keys of the list, " +
                                                 std::to_string(keys_) + " in number");
     none_usable_ = none;

@@ -70,16 +70,15 @@ asio::awaitable<reading::made> reading::make(std::shared_ptr<reading> r, std::sh
                                              named_key name, std::int64_t resource_version, bool only_match,
                                              failure& f) {
     made m;
-    bool readable = name.fits;
+    bool readable = false;
     if (!name.fits) {
         m.bad = failure(errc::no_metadata, why_unfit(r->rules, kv->key));
     } else if (kv->oversized) {
         m.bad = failure(errc::too_large, "the value");
-        readable = false;
     } else {
         readable = r->text.make(r->rules, name, *kv, resource_version, m.bad);
     }
-    while (readable && !f) {
+    while (readable) {
         m.bad = failure();
         const bool choosing = !r->chosen.everything();
         object candidate;

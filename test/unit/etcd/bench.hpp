@@ -172,7 +172,8 @@ private:
 class recorder final : public testing::object_recorder {
 public:
     explicit recorder(decode_options o = decode_options())
-        : object_recorder(document_pool::make(std::move(o.type("etcd/v3", "KeyValue")))) {}
+        : recorder(document_pool::make(std::move(o.type("etcd/v3", "KeyValue")))) {}
+    explicit recorder(std::shared_ptr<document_pool> pool) : object_recorder(std::move(pool)) {}
 
 private:
     std::string name(const bad_object& b) const override { return b.key.str() + " " + b.resource_version.str(); }

@@ -79,6 +79,7 @@ TEST_CASE("etcd list: no keys") {
     CHECK(list(b, sink, f).resource_version.str() == "9");
     CHECK(!f);
     CHECK(sink.lines == lines{"opened"});
+    CHECK(b.log.count(log_level::warning) == 0);
 }
 
 TEST_CASE("etcd list: all pages are of the first one's revision, whatever is written meanwhile") {
@@ -206,7 +207,9 @@ TEST_CASE("etcd list: pages of another cluster are refused") {
     recorder sink;
     failure f;
     b.etcd().next.emplace_back(range(9, {pair("/s/a", "{}", 3, 3)}, R"(,"more":true)"));
-    b.etcd().next.emplace_back("{" + header(9, "78") + R"(,"kvs":[)" + pair("/s/b", "{}", 4, 4) + "]}");
+    const std::string more = GENERATE("", R"(,"more":true)");
+    b.etcd().next.emplace_back("{" + header(9, "78") + R"(,"kvs":[)" + pair("/s/b", "{}", 4, 4) + "]" + more + "}");
+    b.etcd().next.emplace_back(range(9, {pair("/s/c", "{}", 5, 5)})); // is not asked for
     if (GENERATE(true, false)) {
         list(b, sink, f);
     } else {

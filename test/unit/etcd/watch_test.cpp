@@ -87,6 +87,8 @@ TEST_CASE("etcd watch: bad values are quarantined by name, also when they are de
     CHECK(w.sink.bad.at(1).type == watch_event_type::added);
     CHECK(w.sink.bad.at(2).type == watch_event_type::deleted);
     CHECK(w.sink.bad.at(0).position == 1);
+    CHECK(w.sink.bad.at(0).why == errc::syntax_error);
+    CHECK(w.sink.bad.at(2).why == errc::syntax_error);
 }
 
 TEST_CASE("etcd watch: the changes of one transaction are reported together, or not at all") {
@@ -95,6 +97,8 @@ TEST_CASE("etcd watch: the changes of one transaction are reported together, or 
                       second = events(7, {put(pair("/s/c", "{}", 7, 7))});
     CHECK(watched({created(5), before, first, second, progress(7)}).told ==
           lines{"opened", "added a 6", "change {", "modified a 7", "added b 7", "added c 7", "}", "bookmark 7"});
+    CHECK(watched({created(5), events(6, {put(pair("/s/a", "{}", 6, 6)), put(pair("/s/b", "{}", 6, 6))})}).told ==
+          lines{"opened", "change {", "added a 6", "added b 6", "}"});
     // Cut at every byte: nothing of revision 7 is reported before all of it is there.
     const std::string all = created(5) + before + first + second;
     const std::size_t complete = all.size() - 1; // the line feed at the end carries nothing
@@ -185,7 +189,10 @@ TEST_CASE("etcd watch: a store that went back is gone; a member that is only beh
     int newest = 4;
     std::vector<int> at{4};
     b.etcd().answer = [&](const http::server_request& q) {
-        if (q.path == "/v3/kv/range") return newest == 0 ? reply(500, "") : reply(range(newest, {}));
+        if (q.path == "/v3/kv/range") {
+            if (newest < 0) return reply(R"({"header":{"cluster_id":"77"}})");
+            return newest == 0 ? reply(500, "") : reply(range(newest, {}));
+        }
         const int now = at.front();
         if (at.size() > 1) at.erase(at.begin());
         return reply(created(now)).streamed();
@@ -203,8 +210,12 @@ TEST_CASE("etcd watch: a store that went back is gone; a member that is only beh
     watch(b, sink, f, after("5"));
     CHECK(!f);
     CHECK(sink.lines == lines{"opened"});
-    newest = 0; // no answer about the newest revision
+    newest = 0; // no answer about the newest revision, or one that does not tell it
     at = {4};
+    watch(b, sink, f, after("5"));
+    CHECK(f == errc::resource_version_too_large);
+    CHECK(b.etcd().requests.back().path == "/v3/kv/range"); // and the watch is not opened again
+    newest = -1;
     watch(b, sink, f, after("5"));
     CHECK(f == errc::resource_version_too_large);
     watch(b, sink, f);
@@ -271,6 +282,13 @@ TEST_CASE("etcd watch: with selectors, a key that stops matching is deleted and 
     CHECK(w.told == lines{"opened", "added a 6", "modified c 8", "deleted d 9", "added e 10", "deleted g 12",
                           "deleted i 14", "bad j 15"});
     CHECK(w.sink.objects.at(object_key("", "d")).meta().label("l") == "1");
+}
+
+TEST_CASE("etcd watch: selectors that cannot be read are refused before anything is asked") {
+    const watched w({created(5), events(6, {put(pair("/s/a", "{}", 6, 6))})}, after("5").labels("(("));
+    CHECK(w.f == errc::bad_selector);
+    CHECK(w.f.message().starts_with("watch keyvalues.etcd below /s/"));
+    CHECK(w.told.empty());
 }
 
 TEST_CASE("etcd watch: without bookmarks progress is not reported") {
