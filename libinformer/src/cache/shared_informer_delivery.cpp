@@ -69,7 +69,8 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, detail::event_share
     }
 }
 
-/// A resync: delivers everything again to one subscriber, between two batches, so that the order is kept.
+/// A resync: delivers everything again to one subscriber, between two batches, so that the order is kept. The caller
+/// sees to it that handlers are called.
 asio::awaitable<void> shared_informer::impl::repeat(self s, subscriber to) {
     detail::object_cursor all(s->store->index.snapshot(), to->options().name_space_);
     std::size_t steps = 0;
@@ -85,7 +86,6 @@ asio::awaitable<void> shared_informer::impl::repeat(self s, subscriber to) {
         to->push(std::move(e));
         if (++steps % 32 == 0) co_await breathe(s);
     }
-    s->handlers_owed = true;
 }
 
 void shared_informer::impl::observe_lag(clock::time_point oldest) const {
