@@ -202,7 +202,6 @@ bool advance(Framer& s, failure& f) {
         f = s.failed;
         return false;
     }
-    s.text.turn_to_lent();
     bool whole = false;
     while (!s.failed && !whole) {
         if (s.inside() ? s.text.empty() : !s.text.skip_space()) {

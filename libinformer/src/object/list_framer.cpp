@@ -52,34 +52,32 @@ struct list_framer::impl {
     std::size_t guessed_from = 0; ///< offset of the last item that was cut by a guess
     std::size_t wasted = 0;       ///< bytes in which guessing found nothing, or the wrong thing
 
-    bool fail(failure f) {
-        failed = std::move(f);
-        return false;
-    }
-    bool expected(std::string_view what) { return fail(detail::framing_error("list", text.offset(), what)); }
+    void fail(failure f) { failed = std::move(f); }
+    void expected(std::string_view what) { fail(detail::framing_error("list", text.offset(), what)); }
 
     bool next(failure& f);
     enum class guessed { nothing, unfinished, cut };
     guessed cut_item();
     void learn_separator();
-    bool step(bool& have_item);
+    void step(bool& have_item);
     bool begin_value(state inside);
-    bool scan_key();
-    bool scan_member_value();
-    bool scan_item(bool& have_item);
+    void scan_key();
+    void scan_member_value();
+    void scan_item(bool& have_item);
     /// False on error: a member of the envelope is too large.
     bool check_size() {
         const bool in_member = at == state::key || at == state::colon || at == state::value || at == state::in_value;
         const std::size_t limit = std::min(max_object, detail::largest_envelope);
         if (!in_member || envelope.size() + text.since_mark().size() <= limit) return true;
-        return fail(detail::over_limit("list: the envelope is", limit));
+        fail(detail::over_limit("list: the envelope is", limit));
+        return false;
     }
     void keep_member();
 };
 
 bool list_framer::impl::next(failure& f) {
     text.turn_to_lent();
-    while (guesses && !by_braces && !failed && !separator.empty()) {
+    while (!by_braces && !failed && !separator.empty()) {
         if (at == state::after_item && text.skip_space() && text.front() == ',') {
             text.take();
             at = state::item;
@@ -134,8 +132,8 @@ void list_framer::impl::learn_separator() {
     if (item.starts_with("{\"") && end != head.npos) separator.append("},").append(head, 0, end + 2);
 }
 
-// One transition; the text has at least one byte. False on error.
-bool list_framer::impl::step(bool& have_item) {
+// One transition; the text has at least one byte.
+void list_framer::impl::step(bool& have_item) {
     const char c = text.front();
     switch (at) {
     case state::start:
@@ -143,14 +141,14 @@ bool list_framer::impl::step(bool& have_item) {
         text.take();
         envelope = "{";
         at = state::first_member;
-        return true;
+        return;
     case state::first_member:
     case state::member:
         if (c == '}' && at == state::first_member) {
             text.take();
             envelope += '}';
             at = state::done;
-            return true;
+            return;
         }
         if (c != '"') return expected(at == state::member ? "a key" : "a key or '}'");
         text.mark();
@@ -159,21 +157,21 @@ bool list_framer::impl::step(bool& have_item) {
         return scan_key();
     case state::key: return scan_key();
     case state::colon:
-        if (!check_size()) return false; // as `advance` does where the bytes end here
+        if (!check_size()) return; // as `advance` does where the bytes end here
         if (c != ':') return expected("':'");
         text.take();
         at = state::value;
-        return true;
+        return;
     case state::value:
-        if (!check_size()) return false;
+        if (!check_size()) return;
         if (items_member && c == '[') {
             text.take();
             text.unmark();
             has_items = true;
             at = state::first_item;
-            return true;
+            return;
         }
-        if (!begin_value(state::in_value)) return false;
+        if (!begin_value(state::in_value)) return;
         return scan_member_value();
     case state::in_value: return scan_member_value();
     case state::after_value:
@@ -181,55 +179,54 @@ bool list_framer::impl::step(bool& have_item) {
         text.take();
         if (c == '}') envelope += '}';
         at = c == ',' ? state::member : state::done;
-        return true;
+        return;
     case state::first_item:
         if (c == ']') {
             text.take();
             at = state::after_value;
-            return true;
+            return;
         }
         [[fallthrough]];
     case state::item:
-        if (!begin_value(state::in_item)) return false;
+        if (!begin_value(state::in_item)) return;
         text.mark();
-        skipping = false;
         return scan_item(have_item);
     case state::in_item: return scan_item(have_item);
     case state::after_item:
         if (c != ',' && c != ']') return expected("',' or ']'");
         text.take();
         at = c == ',' ? state::item : state::after_value;
-        return true;
+        return;
     case state::done: break;
     }
     return expected("nothing more");
 }
 
 bool list_framer::impl::begin_value(state inside) {
-    if (!scanner.begin(text.front())) return expected("a value");
+    if (!scanner.begin(text.front())) {
+        expected("a value");
+        return false;
+    }
     value_start = text.offset();
     at = inside;
     return true;
 }
 
-bool list_framer::impl::scan_key() {
+void list_framer::impl::scan_key() {
     text.scan(scanner);
-    if (!check_size()) return false;
-    if (!scanner.complete()) return true;
+    if (!scanner.complete()) return;
     items_member = detail::says(text.since_mark(), "items");
     at = state::colon;
-    return true;
 }
 
-bool list_framer::impl::scan_member_value() {
+void list_framer::impl::scan_member_value() {
     text.scan(scanner);
-    if (!check_size()) return false;
+    if (!check_size()) return;
     if (scanner.bad()) return expected("the end of a value");
-    if (!scanner.complete()) return true;
+    if (!scanner.complete()) return;
     keep_member();
     text.unmark();
     at = state::after_value;
-    return true;
 }
 
 void list_framer::impl::keep_member() {
@@ -243,7 +240,7 @@ void list_framer::impl::keep_member() {
     envelope += member;
 }
 
-bool list_framer::impl::scan_item(bool& have_item) {
+void list_framer::impl::scan_item(bool& have_item) {
     const std::string_view scanned = text.scan(scanner);
     if (scanner.bad()) return expected("the end of an item");
     if (skipping) {
@@ -253,7 +250,7 @@ bool list_framer::impl::scan_item(bool& have_item) {
         beginning = text.since_mark().substr(0, detail::oversize_prefix);
         text.unmark();
     }
-    if (!scanner.complete()) return true;
+    if (!scanner.complete()) return;
     oversized = skipping;
     item = skipping ? std::string_view(beginning) : text.since_mark();
     text.unmark();
@@ -262,7 +259,6 @@ bool list_framer::impl::scan_item(bool& have_item) {
     have_item = true;
     at = state::after_item;
     if (guesses) learn_separator();
-    return true;
 }
 
 list_framer::list_framer(std::size_t max_object) : impl_(std::make_unique<impl>(max_object)) {}

@@ -43,23 +43,20 @@ struct watch_framer::impl {
     char last_byte = 0;      ///< the last one of the token that is no white space
     bool line_begun = false; ///< there was only white space since a line feed outside of strings
 
-    bool fail(failure f) {
-        failed = std::move(f);
-        return false;
-    }
-    bool expected(std::string_view what) { return fail(detail::framing_error("watch", text.offset(), what)); }
+    void fail(failure f) { failed = std::move(f); }
+    void expected(std::string_view what) { fail(detail::framing_error("watch", text.offset(), what)); }
 
     bool next(failure& f);
     enum class line { none, unfinished, cut };
     line cut_line();
-    bool step(bool& have_event);
+    void step(bool& have_event);
     bool check_size();
     bool begin_token(char first);
     std::string_view scan();
     void check_lines(detail::value_scanner before, std::string_view scanned);
-    bool scan_key();
-    bool scan_value();
-    bool end_event(bool& have_event);
+    void scan_key();
+    void scan_value();
+    void end_event(bool& have_event);
 };
 
 bool watch_framer::impl::next(failure& f) {
@@ -105,7 +102,7 @@ watch_framer::impl::line watch_framer::impl::cut_line() {
     return line::cut;
 }
 
-bool watch_framer::impl::step(bool& have_event) {
+void watch_framer::impl::step(bool& have_event) {
     const char c = text.front();
     switch (at) {
     case state::idle:
@@ -118,7 +115,7 @@ bool watch_framer::impl::step(bool& have_event) {
         beginning.clear();
         type.clear();
         at = state::first_member;
-        return true;
+        return;
     case state::first_member:
     case state::member:
         if (c == '}' && at == state::first_member) {
@@ -136,7 +133,7 @@ bool watch_framer::impl::step(bool& have_event) {
         if (c != ':') return expected("':'");
         text.take();
         at = state::value;
-        return true;
+        return;
     case state::value:
         if (!begin_token(c)) return expected("a value");
         token_start = text.offset();
@@ -155,7 +152,6 @@ bool watch_framer::impl::step(bool& have_event) {
     text.take();
     if (c == '}') return end_event(have_event);
     at = state::member;
-    return true;
 }
 
 // Past the limit only the current key or type is kept, and the beginning of the object.
@@ -171,9 +167,9 @@ bool watch_framer::impl::check_size() {
         else
             text.unmark();
     }
-    if (skipping && keeps_token && text.offset() - token_start > detail::oversize_prefix)
-        return fail(detail::over_limit("watch: a key or type is", detail::oversize_prefix));
-    return true;
+    if (!skipping || !keeps_token || text.offset() - token_start <= detail::oversize_prefix) return true;
+    fail(detail::over_limit("watch: a key or type is", detail::oversize_prefix));
+    return false;
 }
 
 bool watch_framer::impl::begin_token(char first) {
@@ -217,10 +213,10 @@ void watch_framer::impl::check_lines(detail::value_scanner s, std::string_view s
     }
 }
 
-bool watch_framer::impl::scan_key() {
+void watch_framer::impl::scan_key() {
     scan();
-    if (failed || !check_size()) return false;
-    if (!scanner.complete()) return true;
+    if (failed || !check_size()) return;
+    if (!scanner.complete()) return;
     const std::string_view key = text.since(token_start);
     if (detail::says(key, "type"))
         member = role::type;
@@ -228,25 +224,23 @@ bool watch_framer::impl::scan_key() {
         member = detail::says(key, "object") ? role::object : role::other;
     if (skipping) text.unmark();
     at = state::colon;
-    return true;
 }
 
-bool watch_framer::impl::scan_value() {
+void watch_framer::impl::scan_value() {
     const std::string_view scanned = scan();
-    if (failed) return false;
+    if (failed) return;
     if (scanner.bad()) return expected("the end of a value");
     if (skipping && member == role::object) detail::append_up_to(beginning, scanned, detail::oversize_prefix);
-    if (!check_size()) return false;
-    if (!scanner.complete()) return true;
+    if (!check_size()) return;
+    if (!scanner.complete()) return;
     if (member == role::type) type = detail::unescape(text.since(token_start)).value_or("");
     if (member == role::object) object_size = text.offset() - object_start;
     if (skipping) text.unmark();
     at = state::after_value;
-    return true;
 }
 
-bool watch_framer::impl::end_event(bool& have_event) {
-    if (!check_size()) return false;
+void watch_framer::impl::end_event(bool& have_event) {
+    if (!check_size()) return;
     oversized = skipping;
     if (skipping)
         object = beginning;
@@ -257,7 +251,6 @@ bool watch_framer::impl::end_event(bool& have_event) {
     have_event = true;
     by_braces = false;
     at = state::idle;
-    return true;
 }
 
 watch_framer::watch_framer(std::size_t max_object) : impl_(std::make_unique<impl>(max_object)) {}

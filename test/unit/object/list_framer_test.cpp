@@ -183,6 +183,46 @@ TEST_CASE("of a giant only 64 KiB are kept", "[framer]") {
     CHECK(framer.done());
 }
 
+TEST_CASE("of an item over the limit no more is kept than its beginning, however long it is", "[framer]") {
+    list_framer framer(1 << 20);
+    failure f;
+    CHECK(growth_by_space(framer, R"({"items":[{"metadata":{"name":"giant"},"x":)", f) < (std::size_t(64) << 20));
+    framer.feed("1},2]}");
+    REQUIRE(framer.next(f));
+    CHECK(framer.oversized());
+    CHECK(framer.item().size() == 65536);
+}
+
+TEST_CASE("an item as large as the limit is whole, and one byte more is over it, also where items are guessed",
+          "[framer]") {
+    const std::string head = R"({"metadata":{"name":"a"},"x":")", end = "\"}";
+    const auto item = [&](std::size_t size) { return head + std::string(size - head.size() - end.size(), 'x') + end; };
+    const auto l = list_of(
+        R"({"items":[)" + item(80) + "," + item(100) + "," + item(101) + "," + item(300) + "," + item(90) + "]}", 100);
+    CHECK(l.done);
+    CHECK(l.oversized == std::vector<bool>{false, false, true, true, false});
+}
+
+TEST_CASE("only the member items has items: other arrays, and other nulls, belong to the envelope", "[framer]") {
+    const auto l = list_of(R"({"columns":[{"name":"a"},{"name":"b"}],"items":[1],"rows":[2]})");
+    CHECK(l.items == std::vector<std::string>{"1"});
+    CHECK(l.envelope == R"({"columns":[{"name":"a"},{"name":"b"}],"rows":[2]})");
+    const auto has_items = [](std::string_view text) {
+        list_framer framer;
+        failure f;
+        framer.feed(text);
+        while (framer.next(f)) {
+        }
+        CHECK(framer.done());
+        return framer.has_items();
+    };
+    CHECK(has_items(R"({"items":[]})"));
+    CHECK(has_items(R"({"items":null})"));
+    CHECK_FALSE(has_items(R"({"metadata":{"remainingItemCount":null},"kind":null,"x":null})"));
+    CHECK_FALSE(has_items(R"({"rows":[1]})"));
+    CHECK_FALSE(has_items(R"({"items":{}})"));
+}
+
 TEST_CASE("an envelope over the limit is an error", "[framer]") {
     const auto one = list_of(R"({"metadata":{"continue":")" + std::string(200, 'c') + "\"}}", 100);
     CHECK(one.failed == errc::too_large);
@@ -267,6 +307,57 @@ TEST_CASE("an item is cut where one like it begins, and is the same item when it
     CHECK(framer.item() == item);
     CHECK_FALSE(framer.next(f));
     CHECK(framer.done());
+}
+
+TEST_CASE("all but the first and last item of a list are guessed, and soon again after a wrong guess", "[framer]") {
+    for (const std::string head :
+         {R"({"metadata":{"name":")", R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")"})
+        for (const bool whole : {true, false}) {
+            CAPTURE(head, whole);
+            std::vector<std::string> items;
+            for (int i = 0; i < 50; ++i) {
+                const std::string inner = i == 10 ? "," + head + "no\"}}" : "";
+                items.push_back(head + std::to_string(i) + R"("},"x":[{"b":[]})" + inner + R"(],"y":[1,"}"]})");
+            }
+            std::string text = R"({"items":[)" + items[0];
+            for (std::size_t i = 1; i < items.size(); ++i) text += "," + items[i];
+            text += "]}";
+            list_framer framer;
+            framer.guess();
+            failure f;
+            std::vector<std::string> got;
+            std::size_t guessed = 0;
+            for (std::string_view rest = text; !rest.empty();) {
+                const std::string_view piece = rest.substr(0, whole ? text.size() : 1000);
+                rest.remove_prefix(piece.size());
+                framer.lend(piece);
+                while (framer.next(f)) {
+                    if (framer.unproven() && !is_json(framer.item())) {
+                        framer.look_again();
+                        continue;
+                    }
+                    guessed += framer.unproven() ? 1U : 0U;
+                    got.emplace_back(framer.item());
+                }
+            }
+            CHECK(framer.done());
+            CHECK(got == items);
+            CHECK(guessed >= (whole ? 47U : 40U)); // not the first, the last, and the one that misled
+        }
+}
+
+TEST_CASE("an item too long to be guessed is handed out when it is whole, though the next one is not", "[framer]") {
+    const std::string small = R"({"metadata":{"name":"a"}})";
+    const std::string large = R"({"metadata":{"name":"b"},"x":")" + std::string(400'000, 'x') + "\"}";
+    list_framer framer;
+    framer.guess();
+    failure f;
+    const std::string text = R"({"items":[)" + small + "," + large + "," + small.substr(0, 10);
+    framer.lend(text);
+    REQUIRE(framer.next(f));
+    REQUIRE(framer.next(f));
+    CHECK(framer.item() == large);
+    CHECK_FALSE(framer.unproven());
 }
 
 TEST_CASE("a list framer does not guess unless it is told to", "[framer]") {
