@@ -362,6 +362,8 @@ TEST_CASE("a body without length ends with the connection") {
     CHECK_FALSE(o.f);
     CHECK(o.body == "until the end");
     CHECK(o.idle == 0);
+    CHECK(answer("HTTP/1.1 200 OK\r\n\r\n0\r\n").body == "0\r\n"); // what would end one in chunks
+    CHECK(answer("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n0\r\n").idle == 1);
 }
 
 TEST_CASE("answers without a body end after their header") {

@@ -1,6 +1,8 @@
 // Keep-alive: connections are used again, stale ones are noticed, and only a GET is ever sent twice.
 #include "support.hpp"
 
+#include "http/pool.hpp"
+
 using namespace http_test;
 
 namespace {
@@ -387,4 +389,30 @@ TEST_CASE("Connection: close is honoured") {
 }
 TEST_CASE("a response that is given up closes its connection; a response may outlive its client") {
     run_test(lifetimes());
+}
+
+TEST_CASE("a connection is not kept if its client is gone, its TLS material was replaced, or bytes are pending") {
+    using http::detail::connection;
+    http::detail::pool p(2, std::chrono::hours(1));
+    const auto kept = [&p](std::uint64_t generation, bool pending = false) {
+        auto c = std::make_unique<connection>();
+        c->generation = generation;
+        if (pending) {
+            c->in.prepare();
+            c->in.commit(1);
+        }
+        const auto before = p.figures.idle;
+        p.give(std::move(c));
+        return p.figures.idle > before;
+    };
+    const std::uint64_t first = p.generation();
+    CHECK(kept(first));
+    CHECK_FALSE(kept(first, true));
+    p.renew();
+    CHECK(p.figures.idle == 0);
+    CHECK_FALSE(kept(first));
+    CHECK(kept(p.generation()));
+    p.close();
+    CHECK(p.figures.idle == 0);
+    CHECK_FALSE(kept(p.generation()));
 }

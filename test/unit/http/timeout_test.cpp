@@ -436,6 +436,20 @@ asio::awaitable<void> no_limits() {
     co_await b.server.stop();
 }
 
+asio::awaitable<void> soon_over() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex, drip);
+    auto c = b.client();
+    failure f;
+    auto r = co_await c->send(get(http::timeouts().request(1h)), f);
+    REQUIRE_FALSE(f);
+    r.finish_within(30ms);
+    r.finish_within(1h); // the first one stays
+    const std::string text = co_await r.read_all(std::size_t(1) << 30, f);
+    CHECK(f == errc::request_timeout);
+    co_await b.server.stop();
+}
+
 } // namespace
 
 TEST_CASE("a limit of milliseconds::max() never passes") {
@@ -493,4 +507,8 @@ TEST_CASE("a request body that nobody reads times out") {
 }
 TEST_CASE("a slow consumer does not count as a stall of the peer") {
     run_test(slow_reader());
+}
+
+TEST_CASE("a response may be given less time to end than its request had") {
+    run_test(soon_over());
 }
