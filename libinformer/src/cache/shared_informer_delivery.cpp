@@ -81,9 +81,7 @@ asio::awaitable<void> shared_informer::impl::repeat(self s, subscriber to) {
             if (!go_on) co_return;
         }
         if (to->closed() || s->stopping) co_return;
-        event e(event_kind::updated, *o, *o, event_reason::resync);
-        e.version = o->resource_version();
-        to->push(std::move(e));
+        to->push(event(event_kind::updated, *o, *o, event_reason::resync));
         if (++steps % 32 == 0) co_await breathe(s);
     }
 }

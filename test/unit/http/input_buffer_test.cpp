@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <string>
 
 using informer::http::detail::input_buffer;
@@ -98,4 +99,23 @@ TEST_CASE("pending bytes survive a read, and a row of short ones", "[input_buffe
     }
     seen += in.view();
     CHECK((seen == sent));
+}
+
+TEST_CASE("pending bytes survive a row of short reads, also if they are more than a short read has room for",
+          "[input_buffer]") {
+    input_buffer in;
+    for (int i = 0; i < 10; ++i) read(in, input_buffer::most); // so that reads are long
+    std::string all;
+    const auto add = [&](std::size_t n) {
+        const std::string some = std::to_string(all.size()) + std::string(n, 'x');
+        const auto room = in.prepare();
+        REQUIRE(room.size() >= some.size());
+        std::memcpy(room.data(), some.data(), some.size());
+        in.commit(some.size());
+        all += some;
+    };
+    add(2 * input_buffer::piece);
+    for (int i = 0; i < 2000; ++i) add(100);
+    const bool same = in.view() == all;
+    CHECK(same);
 }
