@@ -5,6 +5,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace informer {
@@ -27,6 +28,13 @@ asio::awaitable<bool> shared_informer::impl::wait_for_room(self s, subscriber of
     co_return go_on;
 }
 
+/// Those that have no room for all of the events are added to `behind`.
+void shared_informer::impl::hand_out(const subscription::state::shared_events& events, std::span<const subscriber> to,
+                                     detail::wake_list& to_wake, std::vector<subscriber>& behind) {
+    for (const subscriber& one : to)
+        if (!one->push_all(events, to_wake)) behind.push_back(one);
+}
+
 /// Delivers in stream order to the first `to` subscribers: those that existed when the state that the events lead to
 /// was published. Others may be added behind them meanwhile; none of the first is removed before the next listeners().
 asio::awaitable<void> shared_informer::impl::deliver(self s, detail::event_shares events, std::size_t to) {
@@ -44,9 +52,12 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, detail::event_share
         const subscription::state::shared_events some =
             std::allocate_shared<std::vector<event>>(asio::recycling_allocator<void>(), std::move(one_share));
         std::vector<subscriber> behind; // no room for all events: pushed to them one by one, which may merge or wait
-        for (std::size_t i = 0; i < to; ++i) {
-            if (!s->subscribers[i]->push_all(some, to_wake)) behind.push_back(s->subscribers[i]);
-            if (++steps % 32 != 0) continue;
+        for (std::size_t i = 0; i < to;) {
+            const std::size_t n = std::min(to - i, 32 - steps % 32);
+            hand_out(some, std::span(s->subscribers).subspan(i, n), to_wake, behind);
+            i += n;
+            steps += n;
+            if (steps % 32 != 0) break;
             to_wake.wake_all();
             co_await breathe(s);
             if (s->stopping) co_return;

@@ -23,6 +23,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -292,6 +293,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> bring_home(self s, object& o);
 
     // ---- shared_informer_delivery.cpp ------------------------------------------------------------------------------
+    static void hand_out(const subscription::state::shared_events& events, std::span<const subscriber> to,
+                         detail::wake_list& to_wake, std::vector<subscriber>& behind);
     static asio::awaitable<void> deliver(self s, detail::event_shares events, std::size_t to);
     static asio::awaitable<void> repeat(self s, subscriber to);
     static asio::awaitable<bool> wait_for_room(self s, subscriber of);

@@ -48,7 +48,7 @@ asio::awaitable<std::optional<event>> subscription::state::next_of(std::shared_p
 asio::awaitable<std::vector<event>> subscription::state::next_batch_of(std::shared_ptr<state> s, std::size_t max) {
     std::vector<event> events;
     max = std::max<std::size_t>(max, 1);
-    gift given(s.get(), max);
+    gift given(s.get(), std::min(max, s->options_.capacity_));
     for (bool look = !s->drained();; look = true) {
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
         // as in next_of

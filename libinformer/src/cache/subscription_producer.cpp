@@ -37,6 +37,7 @@ void subscription::state::start(cache_snapshot initial, informer::resource_versi
         if (closed_ || ended_) return;
         assert(!initial_ && nothing_pending());
         initial_ = std::move(walk);
+        note_drained();
     }
     initial_complete(std::move(version));
 }
@@ -70,28 +71,19 @@ subscription::state::shared_events subscription::state::wanted(const shared_even
 
 bool subscription::state::queue_wanted(const shared_events& events, detail::wake_list& to_wake) {
     const shared_events some = closed() ? nullptr : wanted(events);
-    return !some || queue(some, to_wake);
+    if (!some) return true;
+    const guard lock(mutex_);
+    return give(some, to_wake) || queue(some, to_wake);
 }
 
 bool subscription::state::queue(const shared_events& events, detail::wake_list& to_wake) {
     assert(events && !events->empty());
     const std::size_t n = events->size();
-    const guard lock(mutex_);
     if (closed_ || ended_) return true;
     if (n > options_.capacity_ || queued_ > options_.capacity_ - n) return false;
-    // Room for one segment more than are queued: a gift may come back.
-    if (segments_.empty() ? segments_.capacity() == 0 : segments_.capacity() - segments_.size() < 2)
-        segments_.reserve(2 * segments_.size() + 2);
-    if (consumer_ && to_wake.add(*consumer_) && nothing_pending() && n <= gift_->most_) {
-        gift_->events_ = events;
-        given_ = in_hand_ = true;
-        gift_sequence_ = next_sequence_;
-        next_sequence_ += n;
-        peak_ = std::max(peak_, n);
-        delivered_ += n;
-        drained_.store(!initial_, std::memory_order_relaxed);
-        return true;
-    }
+    // Room for one more than are queued: a gift may come back.
+    if (segments_.capacity() - segments_.size() < 2) segments_.reserve(2 * segments_.size() + 2);
+    if (consumer_) to_wake.add(*consumer_);
     segments_.push_back(segment{events});
     queued_ += n;
     peak_ = std::max(peak_, queued_);
@@ -111,7 +103,7 @@ void subscription::state::give_back(shared_events events) noexcept {
     }
     queued_ += events->size();
     if (pending_.empty()) {
-        segments_.insert(segments_.begin(), segment{std::move(events)}); // push_all() made room for it
+        segments_.insert(segments_.begin(), segment{std::move(events)}); // there is room
     } else {
         returned_ = std::move(events);
         try {

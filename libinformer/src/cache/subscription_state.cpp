@@ -8,7 +8,7 @@
 namespace informer {
 
 subscription::state::state(subscription_options options, std::uint64_t hash_seed)
-    : options_([&] {
+    : wants_all_(options.name_space_.empty()), options_([&] {
           options.capacity_ = std::max<std::size_t>(options.capacity_, 1);
           return std::move(options);
       }()),
@@ -116,6 +116,7 @@ subscription_figures subscription::state::figures() const {
 void subscription::state::make_waiter() {
     auto made = std::make_shared<detail::waiter>();
     const guard lock(mutex_);
+    segments_.reserve(2); // a gift may come back
     if (!consumer_) consumer_ = std::move(made);
     can_wait_.store(true, std::memory_order_relaxed);
 }

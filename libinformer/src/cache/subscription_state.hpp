@@ -9,7 +9,9 @@
 
 #include <boost/unordered/unordered_flat_set.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -56,7 +58,9 @@ public:
     /// all fit into the capacity: push them one by one. A consumer that must be woken is added to `to_wake`.
     using shared_events = std::shared_ptr<std::vector<event>>; ///< only a sole owner changes it
     bool push_all(const shared_events& events, detail::wake_list& to_wake) {
-        return options_.name_space_.empty() ? queue(events, to_wake) : queue_wanted(events, to_wake);
+        if (!wants_all_) return queue_wanted(events, to_wake);
+        const guard lock(mutex_);
+        return give(events, to_wake) || queue(events, to_wake);
     }
     /// Queues the mark behind the initial state, as `start` does.
     void initial_complete(informer::resource_version version);
@@ -94,7 +98,8 @@ public:
     };
     static constexpr std::size_t portion_size = 256; ///< events of its own; also the most that are taken under one lock
     portion poll_portion();
-    /// The consumer took the last event, so it may as well wait without looking first. A hint.
+    /// True only if there is nothing to take and more may come, so the consumer may as well wait without looking first.
+    /// Without the mutex a hint.
     bool drained() const noexcept { return drained_.load(std::memory_order_relaxed); }
     bool has_synced() const noexcept { return synced_.load(std::memory_order_acquire); }
     asio::awaitable<void> synced();
@@ -138,7 +143,9 @@ private:
     bool nothing_pending() const noexcept { return pending_.empty() && segments_.empty() && !returned_; }
     /// A gift that the consumer has not taken yet may come back: nobody else may overtake it.
     bool in_flight() const noexcept { return given_ && consumer_->leaving(); }
-    void note_drained() noexcept { drained_.store(!initial_ && nothing_pending(), std::memory_order_relaxed); }
+    void note_drained() noexcept {
+        drained_.store(!initial_ && nothing_pending() && !closed_ && !ended_, std::memory_order_relaxed);
+    }
     /// Only shared events are pending, as is usual: nothing to merge, no mark, no producer to wake when they are taken.
     bool plain() const noexcept {
         return !initial_ && pending_.empty() && !returned_ && !segments_.empty() && !producer_ && !in_flight();
@@ -158,6 +165,7 @@ private:
     shared_events wanted(const shared_events& events) const;
     bool queue_wanted(const shared_events& events, detail::wake_list& to_wake);
     bool queue(const shared_events& events, detail::wake_list& to_wake);
+    bool give(const shared_events& events, detail::wake_list& to_wake);
     bool take(event& into, aftermath& a);
     void wake_consumer(aftermath& a);
     void wake_sync_waiters(aftermath& a);
@@ -250,10 +258,11 @@ private:
     template <class Handler>
     bool wait_for_event(Handler& h, gift* to) {
         const guard lock(mutex_);
-        if (initial_ || !nothing_pending() || closed_ || ended_) return false;
+        if (!drained() && (initial_ || !nothing_pending() || closed_ || ended_)) return false;
         if (!consumer_->idle()) return false; // a second consumer, or one that is woken but not resumed yet
         in_hand_ = false;
         gift_ = to;
+        gift_most_ = to->most_;
         given_ = false;
         consumer_->wait(std::move(h));
         return true;
@@ -283,8 +292,8 @@ private:
     mutable detail::spin_lock mutex_;
     bool in_hand_ = false; // the consumer has not come back since it was handed an event
     bool ended_ = false;
-    bool discarded_ = false; // by close()
-    bool given_ = false;     // to the consumer that waited last
+    bool given_ = false;   // to the consumer that waited last
+    const bool wants_all_; // it has no namespace
     std::atomic<bool> closed_{false};
     std::atomic<bool> synced_{false};
     std::atomic<bool> drained_{false};
@@ -296,6 +305,7 @@ private:
     std::uint64_t gift_sequence_ = 0;                // that of the last gift's first event
     detail::waiter_ptr consumer_;                    // made when it is first needed
     gift* gift_ = nullptr;                           // of the consumer that waits there
+    std::size_t gift_most_ = 0;                      // so many events fit into it
     std::unique_ptr<detail::object_cursor> initial_; // what is left of a late subscriber's initial state
     entries pending_;
     std::vector<segment> segments_;      // behind pending_
@@ -308,8 +318,26 @@ private:
     std::vector<detail::waiter_ptr> sync_waiters_;
     std::shared_ptr<const std::string> why_ended_;
     std::uint64_t coalesced_ = 0;
+    bool discarded_ = false;      // by close()
     std::size_t marks_ = 0;       // in pending_
     entries::iterator last_mark_; // if there are any
 };
+
+/// Hands the events to a consumer that waits, if its gift takes so many. While it waits there is nothing else to take:
+/// whatever comes or ends claims it under the same mutex. Inline: each listener that is woken singly costs this.
+inline bool subscription::state::give(const shared_events& events, detail::wake_list& to_wake) {
+    const std::size_t n = events->size();
+    assert(n > 0);
+    if (n > gift_most_ || !to_wake.add(*consumer_)) return false;
+    assert(!initial_ && nothing_pending() && !closed_ && !ended_);
+    gift_->events_ = events;
+    given_ = in_hand_ = true;
+    gift_sequence_ = next_sequence_;
+    next_sequence_ += n;
+    peak_ = std::max(peak_, n);
+    delivered_ += n;
+    drained_.store(true, std::memory_order_relaxed);
+    return true;
+}
 
 } // namespace informer

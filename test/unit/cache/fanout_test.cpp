@@ -458,6 +458,23 @@ TEST_CASE("fan-out: a consumer counts as having seen an event when it comes back
     }
 }
 
+TEST_CASE("fan-out: shared events beyond the capacity are refused even if the consumer waits for so many",
+          "[subscription]") {
+    const auto state = std::make_shared<subscription::state>(subscription_options().capacity(3));
+    log_lines got;
+    waiting_one consumer(state, 10, &got);
+    history from(3);
+    auto some = std::make_shared<events>(events{from.next(), from.next(), from.next(), from.next()});
+    CHECK_FALSE(share(state, some));
+    CHECK(state->figures().peak_pending == 0);
+    some = std::make_shared<events>(some->begin(), some->end() - 1);
+    CHECK(share(state, some));
+    consumer.goes_on();
+    log_lines expected;
+    for (const event& e : *some) expected.push_back(line(e));
+    CHECK(got == expected);
+}
+
 TEST_CASE("fan-out: an event handed to a waiting consumer is delivered even if the informer has ended since",
           "[subscription]") {
     told_one s(0);
