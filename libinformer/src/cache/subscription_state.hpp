@@ -244,19 +244,19 @@ private:
             if (!s->can_wait_.load(std::memory_order_relaxed)) s->make_waiter();
         }
         template <class Handler>
-        void operator()(Handler&& h) const {
+        [[gnu::always_inline]] void operator()(Handler&& h) const {
             state* const s = to_->state_;
-            if (s->wait_for_event(h, to_)) return;
-            s->come_back();
-            if (s->wait_for_event(h, to_)) return;
-            detail::wake(detail::make_waiter(std::forward<Handler>(h))); // to look again
+            for (bool came_back = false; !s->wait_for_event(h, to_); came_back = true) {
+                if (came_back) return detail::wake(detail::make_waiter(std::forward<Handler>(h))); // to look again
+                s->come_back();
+            }
         }
 
     private:
         gift* to_;
     };
     template <class Handler>
-    bool wait_for_event(Handler& h, gift* to) {
+    [[gnu::always_inline]] bool wait_for_event(Handler& h, gift* to) {
         const guard lock(mutex_);
         if (!drained() && (initial_ || !nothing_pending() || closed_ || ended_)) return false;
         if (!consumer_->idle()) return false; // a second consumer, or one that is woken but not resumed yet

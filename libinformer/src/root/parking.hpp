@@ -87,8 +87,9 @@ public:
 
     /// Puts a coroutine that `co_await`s in here; it must be idle. Must be called on that coroutine's executor.
     /// *Cancellation*: any type wakes it with false.
+    /// Inline, with Asio's slot, of whose memory the alignment is then known: else each wait pays a division for it.
     template <class Handler>
-    void wait(Handler&& h) {
+    [[gnu::always_inline]] void wait(Handler&& h) {
         using kept = std::decay_t<Handler>;
         static_assert(sizeof(kept) <= sizeof(room_) && alignof(kept) <= alignof(void*));
         static_assert(std::is_nothrow_move_constructible_v<kept>);
@@ -101,7 +102,7 @@ public:
         // through. The slot may outlive the waiter if the context is destroyed. When the coroutine is resumed it clears
         // the slot itself.
         auto slot = asio::get_associated_cancellation_slot(h);
-        if (slot.is_connected()) slot.assign(canceller{weak_from_this()});
+        if (slot.is_connected()) slot.template emplace<canceller>(*this);
         ::new (static_cast<void*>(room_)) kept(std::forward<Handler>(h));
         leave_ = &leave<kept>;
         state_.store(state::waiting, std::memory_order_release);
@@ -119,6 +120,7 @@ private:
         ready,   ///< its waker has released it
     };
     struct canceller {
+        explicit canceller(waiter& w) noexcept : of(w.weak_from_this()) {}
         void operator()(asio::cancellation_type_t type) const {
             if (type == asio::cancellation_type::none) return;
             if (const waiter_ptr alive = of.lock()) wake(alive, false);
@@ -130,8 +132,9 @@ private:
     void enter(const asio::any_io_executor& executor);
     void resume(bool woken) { leave_(*this, true, woken); }
     void drop() noexcept { leave_(*this, false, false); }
+    // Flattened, g++ sees that a handler that was moved away holds nothing; its destructor is long.
     template <class Handler>
-    static void leave(waiter& w, bool resumes, bool woken) {
+    [[gnu::flatten]] static void leave(waiter& w, bool resumes, bool woken) {
         auto* const there = std::launder(reinterpret_cast<Handler*>(w.room_));
         Handler h(std::move(*there));
         there->~Handler();
