@@ -25,7 +25,6 @@ namespace {
 } // namespace
 
 asio::awaitable<std::optional<event>> subscription::state::next_of(std::shared_ptr<state> s) {
-    std::optional<event> one;
     gift given(s.get(), 1);
     for (bool look = !s->drained();; look = true) {
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
@@ -35,9 +34,11 @@ asio::awaitable<std::optional<event>> subscription::state::next_of(std::shared_p
             if (!s->closed()) co_return given.take_last();
             given.give_back();
         }
-        if (look && s->poll(one, given.place()) != outcome::nothing) {
+        if (look) {
+            std::optional<event> one;
+            const outcome found = s->poll(one, given.place());
             if (given) co_return given.take_last();
-            co_return one;
+            if (found != outcome::nothing) co_return one;
         }
         auto here = detail::wait_in(event_wait(&given));
         const bool woken = co_await std::move(here);
@@ -46,7 +47,6 @@ asio::awaitable<std::optional<event>> subscription::state::next_of(std::shared_p
 }
 
 asio::awaitable<std::vector<event>> subscription::state::next_batch_of(std::shared_ptr<state> s, std::size_t max) {
-    std::vector<event> events;
     max = std::max<std::size_t>(max, 1);
     gift given(s.get(), std::min(max, s->options_.capacity_));
     for (bool look = !s->drained();; look = true) {
@@ -57,7 +57,11 @@ asio::awaitable<std::vector<event>> subscription::state::next_batch_of(std::shar
             if (!s->closed()) co_return given.take_all();
             given.give_back();
         }
-        if (look && s->poll(events, max) != outcome::nothing) co_return events;
+        if (look) {
+            std::vector<event> events;
+            const outcome found = s->poll(events, max);
+            if (found != outcome::nothing) co_return events;
+        }
         auto here = detail::wait_in(event_wait(&given));
         const bool woken = co_await std::move(here);
         if (!woken) throw_cancelled(s->options_);
