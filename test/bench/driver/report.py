@@ -139,12 +139,12 @@ def _ways(results, main, more):
     if not rows:
         return ""
     s = "## libinformer: ways to the first sync, %s pods\n\n" % format(main, ",")
-    s += "Taken in turn. `÷ watch-list` is each by the watch-list of its turn, the median of them: when the machine is busy with other work, it is for both.\n\n"
+    s += "Taken in turn. `÷ watch-list` is each by the watch-list of its turn, the median of them: when the machine is busy with other work, it is for both. What TLS and gzip add is taken by turns, too.\n\n"
     s += _table_of_measured(["way", "first sync, CPU s per 100k", "÷ watch-list", "KB per pod", "peak ÷ steady", "CPU µs per event",
                              "CPU µs per event, 500/s"], rows)
     if more.tls_floor:
-        s += "\n\nReading the same bytes through OpenSSL and throwing them away costs %s s per 100,000 pods more than from a plain socket; " % more.tls_floor.show()
-        s += "zlib alone takes %s s to inflate the gzip'd list (and the socket is read less)." % more.gzip_floor.show()
+        s += "\n\nReading the same bytes through OpenSSL and throwing them away costs %s s per 100,000 pods more than from a plain socket; " % number(more.tls_floor.median)
+        s += "zlib alone takes %s s to inflate the gzip'd list (and the socket is read less)." % number(more.gzip_floor.median)
     return s
 
 
