@@ -392,19 +392,12 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
         if (request_.any_version && !r.continue_token.empty()) paged_at_any_ = true;
         first_page_ = meant(r.resource_version);
         listed_ = false;
-        milestone_.clear();
-        pages_ = 0;
-        milestone_at_ = 1;
+        circle_ = detail::page_circle();
     }
     listed_ = listed_ || r.items != 0;
     if (first_page_.empty()) first_page_ = meant(r.resource_version); // PG2: that of the first page that has one
     if (!r.continue_token.empty()) {
-        if (r.continue_token != request_.continue_token && r.continue_token != milestone_) {
-            if (++pages_ == milestone_at_) { // R. P. Brent's algorithm finds any cycle
-                milestone_ = r.continue_token;
-                milestone_at_ *= 2;
-                pages_ = 0;
-            }
+        if (circle_.goes_on(request_.continue_token, r.continue_token)) {
             continue_ = r.continue_token;
             paging_ = true;
             return page_verdict::more;

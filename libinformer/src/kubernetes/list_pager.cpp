@@ -1,3 +1,4 @@
+#include <informer/detail/page_circle.hpp>
 #include <informer/kubernetes/list_pager.hpp>
 
 #include "kubernetes/client_impl.hpp"
@@ -20,17 +21,12 @@ public:
     bool done() const noexcept { return done_; }
     bool begun() const noexcept { return begun_; }
     const list_options& request() const noexcept { return request_; }
-    /// To the page of this token. False if that one was there before: R. P. Brent's algorithm finds any circle.
+    /// To the page of this token. False if that one was there before.
     bool advance(const std::string& token) {
         begun_ = true;
         done_ = token.empty();
         if (done_) return true;
-        if (token == request_.continue_ || token == milestone_) return false;
-        if (++pages_ == milestone_at_) {
-            milestone_ = token;
-            milestone_at_ *= 2;
-            pages_ = 0;
-        }
+        if (!circle_.goes_on(request_.continue_, token)) return false;
         request_.continue_token(token);
         return true;
     }
@@ -38,8 +34,7 @@ public:
 private:
     list_options request_;
     bool begun_ = false, done_ = false;
-    std::string milestone_;
-    std::uint64_t pages_ = 0, milestone_at_ = 1;
+    informer::detail::page_circle circle_;
 };
 
 } // namespace

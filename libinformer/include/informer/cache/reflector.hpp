@@ -3,6 +3,7 @@
 
 #include <informer/backoff.hpp>
 #include <informer/cache/status.hpp>
+#include <informer/detail/page_circle.hpp>
 #include <informer/detail/split_mix.hpp>
 #include <informer/runtime.hpp>
 #include <informer/source/list_watch.hpp>
@@ -251,11 +252,10 @@ private:
     request request_;
     std::optional<time_point> wait_;
     resource_version last_, first_page_;
-    std::string continue_;                       // of the next page
-    std::string milestone_;                      // a token of this list: if it comes again, the pages go in a circle
-    std::uint64_t pages_ = 0, milestone_at_ = 1; // since the milestone, and when the next one is taken
-    bool paging_ = false;                        // between two pages of one list
-    unsigned page_failures_ = 0;                 // of the next page, in a row
+    std::string continue_;        // of the next page
+    detail::page_circle circle_;  // of this list's pages
+    bool paging_ = false;         // between two pages of one list
+    unsigned page_failures_ = 0;  // of the next page, in a row
     bool paged_at_any_ = false;   // a list at version 0 came in pages: no cache serves this server's lists
     bool in_one_piece_ = false;   // the continue token expired: list once without paging
     bool consistent_ = false;     // the last version was refused: read the newest
