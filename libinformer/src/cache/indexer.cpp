@@ -263,6 +263,14 @@ struct indexer::impl {
         published.store(std::move(next));
     }
 
+    /// Calls `f` with a snapshot that counts nothing; it must be quick, and keep no part of it.
+    template <class F>
+    object read(F f) const {
+        const decltype(published)::reading now(published);
+        return f(
+            cache_snapshot(std::shared_ptr<const cache_snapshot::data>(std::shared_ptr<void>(), now.state().get())));
+    }
+
     std::shared_ptr<cache_snapshot::data> state() const {
         auto now = std::make_shared<cache_snapshot::data>();
         now->objects = objects;
@@ -341,6 +349,18 @@ indexer::~indexer() = default;
 
 cache_snapshot indexer::snapshot() const {
     return cache_snapshot(impl_->published.load());
+}
+
+object indexer::get(const object_key& key) const {
+    return impl_->read([&](const cache_snapshot& s) { return s.get(key); });
+}
+
+object indexer::get(std::string_view name_space, std::string_view name) const {
+    return impl_->read([&](const cache_snapshot& s) { return s.get(name_space, name); });
+}
+
+object indexer::get_by_text(std::string_view key) const {
+    return impl_->read([&](const cache_snapshot& s) { return s.get(key); });
 }
 
 void indexer::add_index(std::string name, index_function f) {

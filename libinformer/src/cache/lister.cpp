@@ -1,5 +1,7 @@
 #include <informer/cache/lister.hpp>
 
+#include "object_map.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -15,12 +17,16 @@ bool lister::source::has(std::string_view name_space) const noexcept {
     return only.empty() || !namespaced() || name_space == only;
 }
 
-cache_snapshot lister::filled(std::string_view doing) const {
+void lister::check(std::string_view doing) const {
     if (elsewhere_) {
         throw error(errc::not_cached,
                     std::string(doing) + " " + source_->describe() + ": namespace \"" + name_space_ + "\"");
     }
     if (!source_->has_synced()) throw error(errc::not_synced, std::string(doing) + " " + source_->describe());
+}
+
+cache_snapshot lister::filled(std::string_view doing) const {
+    check(doing);
     return source_->snapshot();
 }
 
@@ -29,8 +35,8 @@ lister lister::in(std::string name_space) const {
 }
 
 object lister::find(const object_key& key) const {
-    const cache_snapshot s = filled("read");
-    return name_space_.empty() || key.name_space == name_space_ ? s.get(key) : object();
+    check("read");
+    return name_space_.empty() || key.name_space == name_space_ ? source_->get(key.name_space, key.name) : object();
 }
 
 object lister::get(const object_key& key) const {
@@ -40,12 +46,12 @@ object lister::get(const object_key& key) const {
 }
 
 object lister::find_by_text(std::string_view name_or_key) const {
-    const cache_snapshot s = filled("read");
-    if (name_space_.empty()) return s.get(name_or_key);
-    if (object found = s.get(name_space_, name_or_key)) return found; // on etcd, a name may itself have a slash
-    const std::size_t slash = name_or_key.find('/');
-    if (slash == std::string_view::npos || name_or_key.substr(0, slash) != name_space_) return {};
-    return s.get(name_space_, name_or_key.substr(slash + 1));
+    check("read");
+    const auto key = detail::key_view::parse(name_or_key);
+    if (name_space_.empty()) return source_->get(key.name_space, key.name);
+    // on etcd, a name may itself have a slash
+    if (object found = source_->get(name_space_, name_or_key)) return found;
+    return key.name_space == name_space_ ? source_->get(name_space_, key.name) : object();
 }
 
 object lister::get_by_text(std::string_view name_or_key) const {

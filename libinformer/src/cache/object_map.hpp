@@ -21,7 +21,7 @@ struct key_view {
     static key_view parse(std::string_view s) noexcept {
         const auto slash = s.find('/');
         if (slash == std::string_view::npos) return {{}, s};
-        return {s.substr(0, slash), s.substr(slash + 1)};
+        return {{s.data(), slash}, {s.data() + slash + 1, s.size() - slash - 1}};
     }
     static key_view of(const object_key& k) noexcept { return {k.name_space, k.name}; }
     friend bool operator==(const key_view&, const key_view&) = default;
@@ -54,8 +54,9 @@ struct object_traits {
 
     static void prefetch(const object& o) noexcept { __builtin_prefetch(o.root(), 1); }
 
-    static std::uint64_t hash_text(std::uint64_t seed, std::string_view s) noexcept {
-        return hash_bytes({seed, ~seed | 1}, 0, s.data(), s.size());
+    /// The hash has two secrets, and neither can be told from the other without knowing it.
+    [[gnu::always_inline]] static std::uint64_t hash_text(std::uint64_t seed, std::string_view s) noexcept {
+        return hash_from({seed, seed * 0x9e37'79b9'7f4a'7c15U | 1}, seed, s.data(), s.size());
     }
     std::uint64_t hash_namespace(std::string_view name_space) const noexcept { return hash_text(seed, name_space); }
     std::uint64_t hash(const key_view& k) const noexcept { return hash(hash_namespace(k.name_space), k.name); }

@@ -3,12 +3,11 @@
 // Source: P. Bagwell, "Ideal Hash Trees" (2001); the split of a node into leaves and children follows M. Steindorfer
 // and J. Vinju, "Optimizing Hash-Array Mapped Tries" (2015). Nodes are reference-counted; one that only this map can
 // reach is edited in place, so a run of writes between two snapshots copies each node at most once. Below the second
-// level, leaves are gathered in buckets, which are searched by pieces of the leaves' hashes: in a large map, a look-up
-// waits for two or three cache lines, none of them of another leaf. A node has room to grow, so most insertions
-// allocate nothing.
+// level, leaves are gathered in buckets, which are searched by pieces of the leaves' hashes, sixteen at once: in a large
+// map, a look-up waits for two or three cache lines, none of them of another leaf. A node has room to grow, so most
+// insertions allocate nothing.
 #pragma once
 
-#include "root/processor.hpp"
 #include "trie_node.hpp"
 
 #include <algorithm>
@@ -434,22 +433,12 @@ private:
 
     template <class Key>
     [[gnu::always_inline]] const Leaf* find_in_bucket(const node* n, const Key& key, tag t) const {
-        const tag* const tags = n->tags();
-        const unsigned leaves = n->leaf_map;
-        unsigned i = 0;
-#if defined(INFORMER_SSE2)
-        const __m128i wanted = _mm_set1_epi32(static_cast<int>(t));
-        for (; i + 4 <= leaves; i += 4) {
-            const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(tags + i));
-            auto hits = static_cast<unsigned>(_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(four, wanted))));
-            for (; hits != 0; hits &= hits - 1) {
-                const Leaf* const l = n->leaf(i + static_cast<unsigned>(std::countr_zero(hits)));
+        for (unsigned i = 0; i < n->leaf_map; i += 16) {
+            for (std::uint32_t hits = n->tagged(i, t); hits != 0; hits &= hits - 1) {
+                const Leaf* const l = n->leaf_of_bucket(i + static_cast<unsigned>(std::countr_zero(hits)));
                 if (traits_.equal(*l, key)) return l;
             }
         }
-#endif
-        for (; i < leaves; ++i)
-            if (tags[i] == t && traits_.equal(*n->leaf(i), key)) return n->leaf(i);
         return nullptr;
     }
 

@@ -213,7 +213,7 @@ asio::awaitable<object> shared_informer::impl::until(self s, object_key key,
     look at = [store = s->store, key = std::move(key), condition = std::move(condition),
                found]() -> std::optional<errc> {
         if (!store->has_synced()) return std::nullopt;
-        *found = store->index.snapshot().get(key);
+        *found = store->index.get(key);
         if (condition(*found)) return errc{};
         return std::nullopt;
     };
@@ -326,6 +326,14 @@ informer::lister shared_informer::lister() const {
 
 cache_snapshot shared_informer::snapshot() const {
     return impl_->store->index.snapshot();
+}
+
+object shared_informer::get(const object_key& key) const {
+    return narrowed(impl_->store->index.get(key));
+}
+
+object shared_informer::get_by_text(std::string_view key) const {
+    return narrowed(impl_->store->index.get(key));
 }
 
 } // namespace informer

@@ -40,6 +40,9 @@ public:
         : index(seed), name_(from.describe()), name_space_(from.name_space()), namespaced_(from.resource().namespaced) {
     }
     cache_snapshot snapshot() const override { return index.snapshot(); }
+    object get(std::string_view name_space, std::string_view name) const override {
+        return index.get(name_space, name);
+    }
     bool has_synced() const noexcept override { return synced.load(std::memory_order_acquire); }
     std::string describe() const override { return name_; }
     bool namespaced() const noexcept override { return namespaced_; }

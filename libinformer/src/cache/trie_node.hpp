@@ -1,6 +1,8 @@
 // A node of the persistent map: leaves, a piece of the hash of each leaf, and children.
 #pragma once
 
+#include "root/processor.hpp"
+
 #include <informer/detail/shared_count.hpp>
 
 #include <algorithm>
@@ -62,6 +64,12 @@ struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
         return std::launder(reinterpret_cast<Leaf*>(end_of_slots() - (std::size_t{i} + 1) * slot_bytes));
     }
     const Leaf* leaf(unsigned i) const noexcept { return const_cast<trie_node*>(this)->leaf(i); }
+    /// The same of a bucket.
+    [[gnu::always_inline]] const Leaf* leaf_of_bucket(unsigned i) const noexcept {
+        const std::size_t n = slots / 2;
+        const std::byte* const end = const_cast<trie_node*>(this)->behind() + n * slot_bytes + size_of_tags(n);
+        return std::launder(reinterpret_cast<const Leaf*>(end - (std::size_t{i} + 1) * slot_bytes));
+    }
     tag* tags() noexcept {
         return std::launder(reinterpret_cast<tag*>(is_bucket() ? behind() : behind() + slots / 2 * slot_bytes));
     }
@@ -71,6 +79,28 @@ struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
     }
     trie_node* const* child(unsigned i) const noexcept { return const_cast<trie_node*>(this)->child(i); }
     bool shared() const noexcept { return count.load(std::memory_order_acquire) != 1; }
+
+    /// Which leaves of a bucket, from the one at `from` to the sixteenth from there on, have this tag: a bit for each.
+    [[gnu::always_inline]] std::uint32_t tagged(unsigned from, tag t) const noexcept {
+        const tag* const at = std::launder(reinterpret_cast<const tag*>(const_cast<trie_node*>(this)->behind())) + from;
+        const unsigned left = std::min(leaf_map - from, 16u);
+#if defined(INFORMER_SSE2)
+        // Behind the tags lie the slots: sixteen words can be read from `from` on, but in the smallest buckets. What is
+        // not a tag is masked.
+        constexpr std::uint32_t wide = (16 * sizeof(tag) + sizeof(tag) + slot_bytes - 1) / (sizeof(tag) + slot_bytes);
+        if (slots / 2 >= wide) [[likely]] {
+            const __m128i wanted = _mm_set1_epi32(static_cast<int>(t));
+            const auto four = [&](unsigned i) {
+                return _mm_cmpeq_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at + i)), wanted);
+            };
+            const __m128i all = _mm_packs_epi16(_mm_packs_epi32(four(0), four(4)), _mm_packs_epi32(four(8), four(12)));
+            return static_cast<std::uint32_t>(_mm_movemask_epi8(all)) & ((1u << left) - 1);
+        }
+#endif
+        std::uint32_t found = 0;
+        for (unsigned i = 0; i < left; ++i) found |= static_cast<std::uint32_t>(at[i] == t) << i;
+        return found;
+    }
 
     /// The leaf that comes after `l`.
     static const Leaf* next(const Leaf* l) noexcept {
@@ -127,9 +157,13 @@ struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
     static std::size_t size_of_tags(std::size_t n) noexcept {
         return (n * sizeof(tag) + slot_align - 1) & ~(slot_align - 1);
     }
-    static std::size_t size(std::size_t n) noexcept { return sizeof(trie_node) + n * slot_bytes + size_of_tags(n); }
+    static std::size_t size(std::size_t n) noexcept {
+        return sizeof(trie_node) + n * slot_bytes + size_of_tags(n);
+    }
     /// Including what malloc rounds up and keeps for itself.
-    static std::size_t bytes_for(std::size_t n) noexcept { return ((size(n) + 7) | 15) + 1; }
+    static std::size_t bytes_for(std::size_t n) noexcept {
+        return ((size(n) + 7) | 15) + 1;
+    }
     /// As many slots as fit into what malloc allocates for `n` anyway.
     static std::uint32_t rounded(std::uint32_t n) noexcept {
         while (bytes_for(n + 1) == bytes_for(n)) ++n;
@@ -137,7 +171,9 @@ struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
     }
 
 private:
-    std::byte* behind() noexcept { return reinterpret_cast<std::byte*>(this) + sizeof(trie_node); }
+    std::byte* behind() noexcept {
+        return reinterpret_cast<std::byte*>(this) + sizeof(trie_node);
+    }
     [[gnu::always_inline]] std::byte* end_of_slots() noexcept {
         const std::size_t n = slots / 2;
         return behind() + n * slot_bytes + (is_bucket() ? size_of_tags(n) : 0);

@@ -57,6 +57,10 @@ text string_of(const generation* g, handle h) noexcept {
     return text::packed({buffer, small_string_size(h)});
 }
 
+bool is_packed_text(const generation* g, handle h, std::string_view s) noexcept {
+    return string_of(g, h) == s;
+}
+
 std::uint32_t find_member(const generation* g, const children& c, std::string_view key) noexcept {
     if (key.size() <= 3 && c.n < wide_shape)
         return static_cast<std::uint32_t>(std::find(c.keys, c.keys + c.n, make_small_string(key)) - c.keys);

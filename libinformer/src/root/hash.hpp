@@ -44,11 +44,11 @@ inline std::uint64_t hash_many(hash_seed seed, std::uint64_t h, const unsigned c
     return hash_mix(seed.b ^ size, hash_mix(load_u64(p + left - 16) ^ seed.b, load_u64(p + left - 8) ^ h));
 }
 
-/// `tag` keeps kinds apart (the number 1 and the string "1"). Inlined: most texts are short.
-[[gnu::always_inline]] inline std::uint64_t hash_bytes(hash_seed seed, std::uint32_t tag, const void* data,
-                                                       std::size_t size) noexcept {
+/// `h`: the secret that the hash begins with; it must not follow from `seed.b` without knowing either. Inlined: most
+/// texts are short.
+[[gnu::always_inline]] inline std::uint64_t hash_from(hash_seed seed, std::uint64_t h, const void* data,
+                                                      std::size_t size) noexcept {
     const auto* p = static_cast<const unsigned char*>(data);
-    const std::uint64_t h = seed.a ^ hash_mix(seed.b ^ tag, 0xa0761d6478bd642fULL);
     std::uint64_t x = 0, y = 0;
     if (size > 16) return hash_many(seed, h, p, size);
     if (size >= 8) {
@@ -61,6 +61,12 @@ inline std::uint64_t hash_many(hash_seed seed, std::uint64_t h, const unsigned c
         x = (std::uint64_t{p[0]} << 16) | (std::uint64_t{p[size / 2]} << 8) | p[size - 1];
     }
     return hash_mix(seed.b ^ size, hash_mix(x ^ seed.b, y ^ h));
+}
+
+/// `tag` keeps kinds apart (the number 1 and the string "1").
+[[gnu::always_inline]] inline std::uint64_t hash_bytes(hash_seed seed, std::uint32_t tag, const void* data,
+                                                       std::size_t size) noexcept {
+    return hash_from(seed, seed.a ^ hash_mix(seed.b ^ tag, 0xa0761d6478bd642fULL), data, size);
 }
 
 } // namespace informer::detail

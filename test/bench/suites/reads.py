@@ -12,6 +12,7 @@ summary = "get, list, index and selector reads beside client-go's and controller
 rows = [
     ("get by namespace and name", "get_by_parts", "indexer/lister_get", "cache/get"),
     ("get by key", "get", "indexer/get", None),
+    ("the same from a snapshot taken for it", "get_of_new_snapshot", "indexer/get", None),
     ("the same from a snapshot held", "get_of_held_snapshot", "indexer/get", None),
     ("the same, lent by it (`find`)", "find_in_held_snapshot", "indexer/get", None),
     ("the same, 100 keys that the processor's cache holds", "get_same_100", None, None),

@@ -37,6 +37,44 @@ TEST_CASE("indexer: what is put is invisible until it is published") {
     REQUIRE_FALSE(cache.erase(object_key("ns", "a")));
 }
 
+TEST_CASE("indexer: one object is read without a snapshot as it would be from one") {
+    indexer cache;
+    cache.put(make_pod("", "node1", "1"));
+    cache.put(make_pod("a", "node1", "2"));
+    cache.put(make_pod("a", "b/c", "3"));
+    REQUIRE_FALSE(cache.get("a/node1"));
+    REQUIRE_FALSE(cache.get("a", "node1"));
+    cache.publish();
+    REQUIRE(cache.get("node1").resource_version().str() == "1");
+    REQUIRE(cache.get("", "node1").resource_version().str() == "1");
+    REQUIRE(cache.get("a/node1").resource_version().str() == "2");
+    REQUIRE(cache.get("a", "node1").resource_version().str() == "2");
+    REQUIRE(cache.get(object_key("a", "node1")).resource_version().str() == "2");
+    REQUIRE(cache.get("a/b/c").resource_version().str() == "3");
+    REQUIRE_FALSE(cache.get("b/node1"));
+    REQUIRE_FALSE(cache.get(""));
+
+    object held = cache.get("a/node1");
+    cache.put(make_pod("a", "node1", "4"));
+    cache.publish();
+    REQUIRE(held.resource_version().str() == "2");
+    REQUIRE(cache.get("a/node1").resource_version().str() == "4");
+}
+
+TEST_CASE("indexer: names that collide cannot be made without its seed") {
+    // Halves that change places, each with all of its bits turned, are the same to a product of both with secrets that
+    // are each other's complement.
+    const std::string one = "first---", two = "---other";
+    std::string x, y;
+    for (const char c : two) x += static_cast<char>(~c);
+    for (const char c : one) y += static_cast<char>(~c);
+    for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+        const detail::object_traits traits{seed * 0x1234'5678'9abc'def1U};
+        REQUIRE(traits.hash_namespace(one + two) != traits.hash_namespace(x + y));
+        REQUIRE(traits.hash_namespace(one + two) != traits.hash_namespace(two + one));
+    }
+}
+
 TEST_CASE("indexer: put returns what was there") {
     indexer cache;
     const object a1 = make_pod("ns", "a", "1"), a2 = make_pod("ns", "a", "2");

@@ -103,7 +103,13 @@ public:
     indexer& operator=(const indexer&) = delete;
 
     cache_snapshot snapshot() const;
-    object get(const object_key& key) const { return snapshot().get(key); }
+    /// As of a snapshot, but for one object it is cheaper not to take one.
+    object get(const object_key& key) const;
+    template <detail::text_of_key Text>
+    object get(const Text& namespace_slash_name) const {
+        return get_by_text(namespace_slash_name);
+    }
+    object get(std::string_view name_space, std::string_view name) const;
 
     /// Adds an index, even if the cache is already filled (writer's side). Throws `error(errc::duplicate_index)`;
     /// `error(errc::bad_configuration)` without a function. Whatever it throws, the index is then not there and can be
@@ -186,6 +192,8 @@ public:
     std::size_t memory() const noexcept;
 
 private:
+    object get_by_text(std::string_view key) const;
+
     struct impl;
     std::unique_ptr<impl> impl_;
 };

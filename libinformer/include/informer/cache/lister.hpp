@@ -43,6 +43,7 @@ private:
     object get_by_text(std::string_view name_or_key) const;
     object find_by_text(std::string_view name_or_key) const;
     [[noreturn]] void not_found(std::string key) const;
+    void check(std::string_view doing) const; ///< throws if it cannot be read
     cache_snapshot filled(std::string_view doing) const;
 
     std::shared_ptr<const source> source_;
@@ -54,6 +55,10 @@ class lister::source {
 public:
     virtual ~source() = default;
     virtual cache_snapshot snapshot() const = 0;
+    /// The object that a snapshot taken now would have.
+    virtual object get(std::string_view name_space, std::string_view name) const {
+        return snapshot().get(name_space, name);
+    }
     virtual bool has_synced() const noexcept = 0;
     virtual std::string describe() const = 0; ///< "pods"
     virtual bool namespaced() const noexcept { return true; }

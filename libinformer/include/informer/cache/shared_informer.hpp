@@ -229,10 +229,10 @@ public:
     cache_snapshot snapshot() const; ///< empty before the first list is complete
     /// Reads the cache as it is: empty if there is no such object, and for every key before the first list is complete.
     /// A `lister()` tells the two apart.
-    object get(const object_key& key) const { return narrowed(snapshot().get(key)); }
+    object get(const object_key& key) const;
     template <detail::text_of_key Text>
     object get(const Text& key) const {
-        return narrowed(snapshot().get(key));
+        return get_by_text(key);
     }
 
     struct impl;
@@ -241,6 +241,7 @@ private:
     friend class informer_handle;
     std::shared_ptr<impl> impl_;
     subscription_options narrowed(subscription_options options) const;
+    object get_by_text(std::string_view key) const;
     object narrowed(object o) const {
         return name_space_.empty() || !o || o.name_space() == name_space_ ? std::move(o) : object();
     }

@@ -43,6 +43,8 @@ inline std::string_view node_text(const std::uint32_t* header) noexcept {
 
 /// The text of a string handle (of a key as well); empty for anything else.
 text string_of(const generation* g, handle h) noexcept;
+/// Whether a text is `s` that is kept in a shorter form, or is no text.
+[[gnu::cold, gnu::noinline]] bool is_packed_text(const generation* g, handle h, std::string_view s) noexcept;
 /// Whether that text is `s`. Of a text that is known where this is called, a few instructions are left.
 [[gnu::always_inline]] inline bool is_text(const generation* g, handle h, std::string_view s) noexcept {
     if (is_node(h)) {
@@ -52,7 +54,7 @@ text string_of(const generation* g, handle h) noexcept;
     } else if (is_small_string(h)) {
         return s.size() <= 3 && h == make_small_string(s);
     }
-    return string_of(g, h) == s;
+    return is_packed_text(g, h, s);
 }
 /// Index of the member with this key, or c.n. `c` must be of an object that has members.
 std::uint32_t find_member(const generation* g, const children& c, std::string_view key) noexcept;
