@@ -1,5 +1,7 @@
 #include "command_line.hpp"
 
+#include "identifiers.hpp"
+
 #include "common/parse.hpp"
 #include "json_path.hpp"
 
@@ -218,6 +220,12 @@ std::string judge(command_line& c) {
         if (c.etcd.asked) return "resources are of Kubernetes, and the keys are etcd's";
         if (!one_of({"", "name", "wide", "json"})) return "-o " + c.output + ": expected name, wide or json";
         break;
+    case command::types:
+        if (c.etcd.asked) return "types are of Kubernetes, and etcd describes none";
+        if (!c.names.empty()) return "types are of all objects of a resource: no name";
+        if (!c.cpp_namespace.empty() && !is_namespace(c.cpp_namespace))
+            return "--cpp-namespace " + c.cpp_namespace + ": expected a name of C++, as kube::apps_v1";
+        break;
     case command::sync: break;
     }
     for (const auto& name : c.names)
@@ -267,6 +275,11 @@ void add_commands(CLI::App& app, command_line& into, etcd_words& words, std::vec
     auto* resources = add_command(app, "resources", "Print what the server serves", into, command::resources);
     resources->add_option("-o,--output", into.output, "name | wide | json");
     resources->add_flag("--no-headers", into.no_headers, "No header line");
+
+    auto* types =
+        add_command(app, "types", "Print a C++ header with structs for a resource's objects", into, command::types);
+    types->add_option("RESOURCE", into.resource, "Resource")->required();
+    types->add_option("--cpp-namespace", into.cpp_namespace, "Its namespace (default: GROUP_VERSION, as apps_v1)");
 }
 
 /// Reads each NAME=POINTER. Returns "", or what is wrong.

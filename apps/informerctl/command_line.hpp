@@ -10,7 +10,7 @@
 
 namespace informerctl {
 
-enum class command { get, watch, sync, resources };
+enum class command { get, watch, sync, resources, types };
 
 /// Where the etcd is whose keys take the place of resources, and how to read them. The names are those of etcdctl.
 struct etcd_line {
@@ -44,6 +44,7 @@ struct command_line {
     bool no_headers = false;
     bool diff = false;
     bool json = false; ///< sync --json
+    std::string cpp_namespace;
     std::vector<std::pair<std::string, std::string>> indexes;
     std::uint64_t updates = 0;
     bool keep_managed_fields = false;

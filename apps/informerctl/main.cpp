@@ -83,6 +83,7 @@ asio::awaitable<int> run_command(std::shared_ptr<session> s) {
     case command::get: return s->etcd ? run_get_keys(s) : run_get(s);
     case command::watch: return run_watch(s);
     case command::sync: return run_sync(s);
+    case command::types: return run_types(s);
     case command::resources: break;
     }
     return run_resources(s);

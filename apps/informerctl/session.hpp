@@ -62,6 +62,7 @@ asio::awaitable<int> run_get_keys(std::shared_ptr<session> s); ///< of etcd
 asio::awaitable<int> run_watch(std::shared_ptr<session> s);
 asio::awaitable<int> run_sync(std::shared_ptr<session> s);
 asio::awaitable<int> run_resources(std::shared_ptr<session> s);
+asio::awaitable<int> run_types(std::shared_ptr<session> s);
 
 /// Reports, by its name, a key in etcd whose value is left out.
 void skip(const session& s, const informer::bad_object& b);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -26,6 +27,7 @@ public:
         std::string watch_list_status = "400 Bad Request"; ///< answer to a watch with sendInitialEvents
         std::string silent;                                ///< requests that contain this are never answered
         std::string watch;                                 ///< body of the first watch; it stays open, as later ones do
+        std::map<std::string, std::string> documents;      ///< bodies by path and query
     };
 
     explicit plain_server(script s) : script_(std::move(s)) {
@@ -85,7 +87,11 @@ private:
             open_.push_back(fd);
             return;
         }
-        if (holds("sendInitialEvents"))
+        const std::size_t path = request.find(' ') + 1;
+        if (const auto d = script_.documents.find(request.substr(path, request.rfind(' ') - path));
+            d != script_.documents.end())
+            say(fd, "200 OK", d->second);
+        else if (holds("sendInitialEvents"))
             say(fd, script_.watch_list_status, "{}");
         else if (holds("watch=true")) {
             say(fd, "200 OK", std::exchange(script_.watch, {}));

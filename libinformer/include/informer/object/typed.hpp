@@ -9,7 +9,10 @@
 //     const foo_spec spec = as<foo_spec>(foo["spec"]);   // throws, where the document has other types: "/replicas: expected …"
 //     boost::json::value again = to_value(spec);         // {"deploymentName": "…"}: what is not there is not written
 //
-// A struct names only what it needs; the rest of the document is passed over. Like Go, and unlike Boost.JSON's
+// `informerctl types foos.example.com` makes such structs for all of a kind, from what the API server says of it.
+//
+// A struct names only what it needs; the rest of the document is passed over. (So write by patch or apply: an update by
+// a struct would take away what it does not name.) Like Go, and unlike Boost.JSON's
 // `value_to`, a member that is missing or null in the document keeps the value that the struct gives it.
 //
 // How members are matched: names are compared as they are, except that an underscore makes the letter behind it a
