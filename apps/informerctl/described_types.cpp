@@ -36,12 +36,11 @@ const json::object* object_at(const json::object& o, std::string_view key) {
     return v ? v->if_object() : nullptr;
 }
 
-bool holds(const json::object& o, std::string_view key, std::string_view text) {
+bool has_in(const json::object& o, std::string_view key, std::string_view text) {
     const json::value* v = o.if_contains(key);
     const json::array* a = v ? v->if_array() : nullptr;
-    for (const json::value& one : a ? *a : json::array())
-        if (one.is_string() && one.get_string() == text) return true;
-    return false;
+    return a && std::any_of(a->begin(), a->end(),
+                            [&](const json::value& one) { return one.is_string() && one.get_string() == text; });
 }
 
 /// The first sentence, on lines that begin with `indent` and "/// ".
@@ -206,7 +205,7 @@ private:
         const json::object* by_default = object_at(v, "default");
         const bool is_struct = m.type.starts_with("::"), is_written = is_struct && by_default && by_default->empty();
         if (whole && key == "metadata" && is_struct) return m; // which no object is without
-        if (!holds(schema, "required", key) && !is_written)
+        if (!has_in(schema, "required", key) && !is_written)
             m.type = "std::optional<" + m.type + ">";
         else if (m.type == "bool")
             m.value = "false";
