@@ -122,7 +122,7 @@ private:
         const json::value* mixed = schema.if_contains("x-kubernetes-int-or-string");
         if (text_at(schema, "format") == "int-or-string" || (mixed && *mixed == true))
             return "std::variant<std::int64_t, std::string>";
-        if (is_quantity(schema)) return "std::string"; // as a server writes it
+        if (is_quantity(schema)) return "informer::quantity";
         const auto type = text_at(schema, "type"), format = text_at(schema, "format");
         if (type == "string") return format == "date-time" ? "std::chrono::system_clock::time_point" : "std::string";
         if (type == "boolean") return "bool";
@@ -233,7 +233,8 @@ private:
     std::string header() const {
         std::string to = "// " + wanted_.kind + " (" + api_version() + "), as the API server describes it.\n";
         to += "// Made by `" + wanted_.by +
-              "`.\n// clang-format off\n#pragma once\n\n#include <informer/object/typed.hpp>\n\n";
+              "`.\n// clang-format off\n#pragma once\n\n#include <informer/object/quantity.hpp>\n#include "
+              "<informer/object/typed.hpp>\n\n";
         to += "#include <boost/describe/class.hpp>\n#include <boost/json/value.hpp>\n\n";
         for (const char* h : {"chrono", "cstdint", "map", "optional", "string", "variant", "vector"})
             to.append("#include <").append(h).append(">\n");

@@ -3,6 +3,7 @@
 // clang-format off
 #pragma once
 
+#include <informer/object/quantity.hpp>
 #include <informer/object/typed.hpp>
 
 #include <boost/describe/class.hpp>
@@ -58,7 +59,7 @@ struct gadget_spec {
     std::optional<std::string> foo__bar;
     std::optional<std::variant<std::int64_t, std::string>> max_unavailable;
     std::optional<std::variant<std::int64_t, std::string>> target;
-    std::optional<std::map<std::string, std::string>> limits;
+    std::optional<std::map<std::string, informer::quantity>> limits;
     std::optional<std::map<std::string, std::string>> labels;
     boost::json::value free;
     std::optional<boost::json::value> either;

@@ -23,8 +23,9 @@
 // std::chrono::system_clock::time_point (RFC 3339; times that its clock does not reach, such as the year 9999 and Go's
 // zero, are its `max()` and `min()`, which are written as those two), std::optional, std::vector, maps by std::string,
 // std::variant (the first alternative that fits: `std::variant<std::int32_t, std::string>` is IntOrString),
-// boost::json::value (anything), described structs (the public members, including those of described bases), and types
-// with a `conversion` of their own. No enums: a newer server may use values that a program does not know.
+// boost::json::value (anything), `quantity` (object/quantity.hpp), described structs (the public members, including
+// those of described bases), and types with a `conversion` of their own. No enums: a newer server may use values that a
+// program does not know.
 //
 // *Errors*: errc::wrong_type with the path. *Thread safety*: as reading a `value`. *Lifetime*: everything is copied
 // out, so temporaries are fine. *Complexity*: one look-up per member. Of a variant each alternative is tried: if two of
