@@ -12,6 +12,7 @@ json::value parse_answer(std::string_view text, failure& f) {
     f = failure();
     json::parse_options options;
     options.max_depth = 100;
+    options.numbers = json::number_precision::precise; // what a plugin is told of its cluster is what was configured
     error_code ec;
     json::value v = json::parse(json::string_view(text.data(), text.size()), ec, {}, options);
     if (ec == json::error::too_deep)

@@ -82,7 +82,7 @@ TEST_CASE("exec plugin: it is told about the cluster if it asks for that") {
     const auto change = [](kubernetes::exec_plugin& p) {
         p.api_version = "client.authentication.k8s.io/v1beta1";
         p.provide_cluster_info = true;
-        p.cluster_config = R"({"audience":["a",1]})";
+        p.cluster_config = R"({"audience":["a",1],"share":1234.5678901234567})";
     };
     exec_scene s("echo \"$KUBERNETES_EXEC_INFO\" > $D/info; sed s,/v1,/v1beta1, $D/answer", change,
                  http::server_options(), tls);
@@ -96,6 +96,7 @@ TEST_CASE("exec plugin: it is told about the cluster if it asks for that") {
     CHECK(cluster.at("insecure-skip-tls-verify") == true);
     CHECK(cluster.at("certificate-authority-data") == "LS0tLS1CRUdJTiBYLS0tLS0K");
     CHECK(cluster.at("config").at("audience").at(1) == 1);
+    CHECK(has(s.dir.read("info"), "\"share\":1.2345678901234567E3")); // to the last digit
 }
 
 TEST_CASE("exec plugin: nothing of ours is inherited, no descriptor and no signal") {
