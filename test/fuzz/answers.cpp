@@ -14,6 +14,7 @@
 #include "root/one_line.hpp"
 
 #include <boost/json/parse.hpp>
+#include <boost/json/parse_options.hpp>
 #include <boost/json/serialize.hpp>
 
 #include <memory>
@@ -89,7 +90,9 @@ void as_yaml(std::string_view text) {
     const boost::json::value v = parse_small(text, f);
     if (f) return;
     const std::string yaml = json_as_yaml(boost::json::serialize(v));
-    expect(boost::json::parse(yaml) == v, "other JSON for YAML");
+    boost::json::parse_options exactly; // by default the last digit of a number may become another
+    exactly.numbers = boost::json::number_precision::precise;
+    expect(boost::json::parse(yaml, {}, exactly) == v, "other JSON for YAML");
 }
 
 } // namespace
