@@ -166,7 +166,10 @@ bool shared_informer::impl::call_handlers_a_slice() {
 /// Releasing a handler may add others, so the list is brought in order first.
 void shared_informer::impl::let_go_removed() {
     auto& all = live->handlers;
-    const auto those = std::stable_partition(all.begin(), all.end(), [](const auto& h) { return !h->removed; });
+    // Not std::stable_partition: clang warns of what it calls in libstdc++ 12.
+    auto those = std::find_if(all.begin(), all.end(), [](const auto& h) { return h->removed.load(); });
+    for (auto h = those; h != all.end(); ++h)
+        if (!(*h)->removed) std::swap(*those++, *h);
     const std::vector<std::shared_ptr<handler_handle::state>> gone(std::make_move_iterator(those),
                                                                    std::make_move_iterator(all.end()));
     all.erase(those, all.end());

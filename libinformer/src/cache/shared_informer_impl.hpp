@@ -228,6 +228,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     // ---- shared_informer_producer.cpp, shared_informer_sink.hpp -----------------------------------------------------
     class sink;
     struct request;
+    struct change;
     static asio::awaitable<void> produce(self s);
     static asio::awaitable<void> perform(self s, std::shared_ptr<list_watch> from, reflector::action a,
                                          std::shared_ptr<request> r);

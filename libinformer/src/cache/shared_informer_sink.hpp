@@ -26,6 +26,12 @@ struct shared_informer::impl::request {
     failure why;
 };
 
+/// A change of several parts under way. Not within the class that has it as an optional: clang cannot make it there.
+struct shared_informer::impl::change {
+    std::size_t parts = 0;              ///< pushed so far
+    informer::resource_version version; ///< of the last one
+};
+
 /// What the list_watch builds into.
 class shared_informer::impl::sink final : public object_sink {
 public:
@@ -293,11 +299,7 @@ private:
     std::shared_ptr<detail::replacement> collected_;
     std::size_t objects_ = 0;
     bool ended_ = false, check_ = false, told_foreign_ = false;
-    struct change {
-        std::size_t parts = 0;              ///< pushed so far
-        informer::resource_version version; ///< of the last one
-    };
-    std::optional<change> change_; ///< the one under way
+    std::optional<change> change_;
 };
 
 } // namespace informer

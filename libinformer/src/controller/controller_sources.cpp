@@ -28,9 +28,9 @@ public:
     listening(const listening&) = delete;
     listening& operator=(const listening&) = delete;
     ~listening() { end(); }
-    void begin(task_group& followers) const {
+    void begin(task_group& group) const {
         for (const source_ptr& from : s_->sources) s_->open(*from);
-        s_->followers = &followers;
+        s_->followers = &group;
         s_->following = stage::now;
         s_->begun.cancel();
     }

@@ -12,6 +12,8 @@
 #include <limits>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace informer::testing::detail {
 
@@ -139,8 +141,14 @@ void put_in_order(json::array& merged, const places& wanted, const places& stood
         const placed p(&item, wanted.of(item), stood.of(item));
         (p.wanted == places::nowhere ? others : named).push_back(p);
     }
-    std::stable_sort(named.begin(), named.end(), [](const auto& a, const auto& b) { return a.wanted < b.wanted; });
-    std::stable_sort(others.begin(), others.end(), [](const auto& a, const auto& b) { return a.stood < b.stood; });
+    // Items of the same place stay as they are. Not with std::stable_sort: clang warns of what it calls in libstdc++ 12.
+    const auto by = [](std::size_t placed::*place) {
+        return [place](const placed& a, const placed& b) {
+            return std::pair(a.*place, a.item) < std::pair(b.*place, b.item);
+        };
+    };
+    std::sort(named.begin(), named.end(), by(&placed::wanted));
+    std::sort(others.begin(), others.end(), by(&placed::stood));
     json::array out;
     auto other = others.begin();
     for (const auto& n : named) {
