@@ -158,7 +158,7 @@ TEST_CASE("a batch holds at least one event, and each has the version of its obj
     const auto w = b.sync_with({pod("a", 1), pod("b", 2)}, 5);
     auto events = b.pods.subscribe();
     std::set<std::string> versions;
-    for (const std::size_t most : {0, 5}) {
+    for (const std::size_t most : {std::size_t(0), std::size_t(5)}) {
         asio::co_spawn(b.context, events.next_batch(most), [&versions](std::exception_ptr, std::vector<event> batch) {
             for (const event& e : batch) versions.insert(e.version.str());
         });

@@ -239,7 +239,7 @@ asio::awaitable<void> incomplete() {
     for (const auto& [apply, cleanup] : cases) {
         error_code code;
         try {
-            co_await f.reconcile(b.read("a"), apply, cleanup);
+            (void)co_await f.reconcile(b.read("a"), apply, cleanup);
         } catch (const error& e) {
             code = e.code();
         }

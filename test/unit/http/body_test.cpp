@@ -322,8 +322,8 @@ TEST_CASE("chunk boundaries are hidden, at any segmentation") {
 TEST_CASE("a chunked answer without a body ends at its last chunk, at any segmentation") {
     const std::string head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     for (const std::string last : {"0\r\n\r\n", "000\r\n\r\n", "0\r\nTrailer: t\r\n\r\n"}) {
-        for (std::size_t piece = 1; piece < 10; ++piece) {
-            const auto o = answer(head + last, get(), piece);
+        for (std::size_t size = 1; size < 10; ++size) {
+            const auto o = answer(head + last, get(), size);
             CHECK_FALSE(o.f);
             CHECK(o.body.empty());
             CHECK(o.idle == 1);

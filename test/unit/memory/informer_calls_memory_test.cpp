@@ -77,20 +77,21 @@ TEST_CASE("an index that could not be added for lack of memory can be added agai
         CAPTURE(objects);
         for_every_request([objects](const refusal& r) {
             in_sync s(objects);
-            shared_informer& pods = s.b.pods;
+            shared_informer& shared = s.b.pods;
             const std::string name = "an index whose name is no short text";
-            const auto add = [&] { pods.add_index(name, index_by_pointer("/spec/note")); };
+            const auto add = [&] { shared.add_index(name, index_by_pointer("/spec/note")); };
             const bool threw = refused(r, add);
             if (threw) CHECK_NOTHROW(add());
             s.b.settle();
             s.change(100);
             CHECK_FALSE(s.b.finished);
-            CHECK(pods.snapshot().has_index(name));
-            CHECK(pods.snapshot().by_index(name, "z99").size() == 1);
-            CHECK(pods.snapshot().by_index(name, "z98").empty());
-            if (threw) CHECK(pods.snapshot().by_index(name, "n1").size() == static_cast<std::size_t>(objects + 5) / 7);
+            CHECK(shared.snapshot().has_index(name));
+            CHECK(shared.snapshot().by_index(name, "z99").size() == 1);
+            CHECK(shared.snapshot().by_index(name, "z98").empty());
+            if (threw)
+                CHECK(shared.snapshot().by_index(name, "n1").size() == static_cast<std::size_t>(objects + 5) / 7);
             s.b.pass(61s);
-            CHECK(pods.status().pool.objects == static_cast<std::size_t>(objects));
+            CHECK(shared.status().pool.objects == static_cast<std::size_t>(objects));
         });
     }
 }
@@ -175,16 +176,16 @@ TEST_CASE("an informer that ends for lack of memory says so to all that wait, an
         CAPTURE(stop);
         for_every_request([&ends, stop](const refusal& r) {
             in_sync s(3);
-            shared_informer& pods = s.b.pods;
-            pods.add_index("note", index_by_pointer("/spec/note"));
-            const auto events = pods.subscribe();
+            shared_informer& shared = s.b.pods;
+            shared.add_index("note", index_by_pointer("/spec/note"));
+            const auto events = shared.subscribe();
             bool told = false;
-            asio::co_spawn(s.b.context, await_version(pods, &told), asio::detached);
+            asio::co_spawn(s.b.context, await_version(shared, &told), asio::detached);
             s.b.settle();
             for (int i = 0; i < 3; ++i)
                 s.watch->modified(pod("p1", 6000 + i, "a note of some length, number " + std::to_string(i)));
             s.watch->added(pod("q", 6100));
-            if (stop) pods.stop();
+            if (stop) shared.stop();
             {
                 const lack l(r);
                 s.b.settle();
@@ -193,16 +194,16 @@ TEST_CASE("an informer that ends for lack of memory says so to all that wait, an
             for (int i = 0; i < 100 && !s.b.finished; ++i) s.b.pass(1s);
             if (!s.b.finished) {
                 CHECK(s.b.note("q").empty()); // it is there
-                pods.stop();
+                shared.stop();
                 s.b.settle();
             } else if (!stop) {
                 ++ends;
             }
             CHECK(s.b.finished);
             CHECK(told);
-            CHECK(pods.status().phase == informer_phase::stopped);
-            CHECK_NOTHROW(pods.add_index("late", index_by_pointer("/spec/note"))); // of what can still be read
-            CHECK(pods.snapshot().by_index("late", "n0").size() == 1);
+            CHECK(shared.status().phase == informer_phase::stopped);
+            CHECK_NOTHROW(shared.add_index("late", index_by_pointer("/spec/note"))); // of what can still be read
+            CHECK(shared.snapshot().by_index("late", "n0").size() == 1);
         });
     }
     CHECK(ends > 0);

@@ -282,7 +282,7 @@ TEST_CASE("whatever is kept of old generations stays as it was while they are tr
             pool->begin_generation();
             now.resize(below(now.size()));
             for (object& o : now) o = pool->move(o, f);
-            for (std::size_t i = 0; !pool->collect(1 + below(40)); ++i) {
+            while (!pool->collect(1 + below(40))) {
                 check();
                 if (kept.empty()) continue;
                 const std::size_t one = below(kept.size());

@@ -301,11 +301,12 @@ TEST_CASE("if nothing lives any more, the memory goes back in shares, whatever c
     while (pool->statistics().nodes > 0) share();
     CHECK(before > full / 2);
     std::vector<object> others;
-    for (unsigned i = 0; !done; ++i) {
+    unsigned i = 0;
+    while (!done) {
         others.push_back(decode_unlike(*pool, i, i % 3 == 0 ? 900 : 20'000));
         others.push_back(decode_unlike(*pool, i, 50));
         share();
-        if (i % 4 == 3) others.erase(others.begin(), others.begin() + 2);
+        if (i++ % 4 == 3) others.erase(others.begin(), others.begin() + 2);
     }
     CHECK(most < 16'000'000); // ten segments, and the table
     CHECK(before < 2'000'000);

@@ -428,7 +428,6 @@ public:
     friend bool operator==(const failing_executor& a, const failing_executor& b) noexcept {
         return a.inner_ == b.inner_;
     }
-    friend bool operator!=(const failing_executor& a, const failing_executor& b) noexcept { return !(a == b); }
 
 private:
     asio::io_context::executor_type inner_;
