@@ -2,6 +2,7 @@
 // no key is stuck, and the end of work cannot fail.
 #include "refusal.hpp"
 
+#include <informer/queue/queue_state.hpp>
 #include <informer/queue/work_queue.hpp>
 #include <informer/task_group.hpp>
 #include <informer/testing/manual_clock.hpp>
@@ -103,8 +104,9 @@ struct scene {
 
 TEST_CASE("without memory a work queue may lose a request, but no key is stuck in it", "[memory]") {
     const bool metrics = GENERATE(true, false);
-    for_every_request([metrics](const refusal& r) {
-        scene s(metrics);
+    const bool grouped = GENERATE(true, false);
+    for_every_request([metrics, grouped](const refusal& r) {
+        scene s(metrics, grouped);
         for (int i = 0; i < 3; ++i) s.getter();
         s.make_room_for_timers();
         try {
@@ -165,6 +167,39 @@ TEST_CASE("without memory a key that was asked for during its work comes again, 
         s.pass(1min);
         CHECK(s.context.stopped());
     });
+}
+
+TEST_CASE("keys that are done without memory for their place in line come to its tail, once there is memory",
+          "[memory]") {
+    queue_state<std::string> s(nullptr, 0, nullptr, false);
+    const clock::time_point now(1h);
+    refusal all;
+    all.before = 0;
+    const auto add = [&](const char* key, int priority) { return s.add(std::string_view(key), priority, now); };
+    const auto take = [&] {
+        const auto i = s.take(now);
+        return i == s.none ? std::string("-") : s.key_of(i);
+    };
+    for (const char* key : {"working", "a", "b"}) add(key, 0);
+    for (const char* key : {"working", "a", "b"}) REQUIRE(take() == key);
+    const auto a = s.find(std::string_view("a")), b = s.find(std::string_view("b"));
+    add("a", 7); // a level that was never there before
+    {
+        const lack l(all);
+        s.finish(a);
+        s.give_back(b, 7);
+        s.line_up_ended();
+    }
+    CHECK(s.ended() == 2);
+    CHECK(s.dirty() == 2);
+    CHECK_FALSE(add("a", 7));
+    CHECK_FALSE(add("b", 7));
+    CHECK(add("c", 7));
+    s.line_up_ended();
+    CHECK(s.ended() == 0);
+    CHECK(s.dirty() == 0);
+    CHECK(s.processing() == 1);
+    for (const char* key : {"c", "a", "b", "-"}) CHECK(take() == key);
 }
 
 TEST_CASE("without memory for a moment a key that is due is handed out later, without another request", "[memory]") {

@@ -3,10 +3,14 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <random>
 #include <string>
+#include <utility>
 
 using namespace queue_state_test;
 
@@ -159,6 +163,48 @@ TEST_CASE("ageing: a share of 1 counts as 2, so that the highest level does not 
     CHECK(pass(s) == "again");
 }
 
+TEST_CASE("ageing: one of every `share` hand-outs goes to a lower level, counted while one waits") {
+    const auto add_some = [](state& s) {
+        for (const char* k : {"l1", "l2"}) add(s, k, -1);
+        for (const char* k : {"u1", "u2", "u3", "u4", "u5", "u6", "u7"}) add(s, k, 100);
+    };
+    state s = make(4);
+    add_some(s);
+    CHECK(all(s) == "u1 u2 u3 l1 u4 u5 u6 l2 u7");
+    for (int n = 0; n < 10; ++n) {
+        add(s, "alone", 100);
+        CHECK(pass(s) == "alone");
+    }
+    add_some(s);
+    CHECK(all(s) == "u1 u2 u3 l1 u4 u5 u6 l2 u7");
+    for (const char* k : {"u1", "u2", "u3"}) add(s, k, 100);
+    add(s, "l1", -1);
+    CHECK(pass(s) == "u1");
+    add(s, "l1", 100); // none waits any more
+    CHECK(all(s) == "u2 u3 l1");
+    add_some(s);
+    CHECK(all(s) == "u1 u2 u3 l1 u4 u5 u6 l2 u7");
+}
+
+TEST_CASE("ageing: a hand-out that is due to a lower level goes there even if the highest level is another by then") {
+    state s = make(2);
+    add(s, "middle", 0);
+    add(s, "low", -1);
+    add(s, "high", 1);
+    CHECK(all(s) == "high low middle");
+}
+
+TEST_CASE("ageing: of the lower levels comes first the one that has waited longest, if anything waits there") {
+    state s = make(2);
+    add(s, "empty", -1);
+    CHECK(pass(s) == "empty");
+    add(s, "first", -3);
+    add(s, "second", -4);
+    add(s, "third", -2);
+    for (const char* k : {"u1", "u2", "u3", "u4"}) add(s, k, 100);
+    CHECK(all(s) == "u1 first u2 second u3 third u4");
+}
+
 TEST_CASE("without ageing a lower priority never overtakes") {
     state s = make(0);
     add(s, "low", -1);
@@ -213,6 +259,118 @@ TEST_CASE("an item whose key nobody looked at goes back to the head of its level
     CHECK(all(s) == "a c b");
 }
 
+TEST_CASE("an item that goes back to the head of its level stands before those that wait, and they lose nothing") {
+    state s = make(0, first_letter);
+    for (const char* k : {"a1", "b1", "a2", "b2"}) add(s, k);
+    s.give_back(s.take(start), 0);
+    CHECK(s.dirty() == 0);
+    add(s, "a3");
+    CHECK(all(s) == "a1 b1 a2 b2 a3");
+    for (const char* k : {"a1", "a2", "a3"}) add(s, k);
+    s.give_back(s.take(start), 0);
+    add(s, "a2", 1); // which stood at the head meanwhile
+    CHECK(all(s) == "a2 a1 a3");
+}
+
+TEST_CASE("fairness: keys that were delayed, or asked for during their work, take turns as well") {
+    state s = make(0, first_letter);
+    for (const char* k : {"a1", "a2", "a3", "b1", "c1"}) s.add_at(k, start + 1s, 0);
+    s.advance(start + 1s, 100);
+    CHECK(all(s) == "a1 b1 c1 a2 a3");
+    for (const char* k : {"a1", "a2", "b1"}) add(s, k);
+    for (int n = 0; n < 3; ++n) take(s);
+    for (const char* k : {"a1", "a2", "b1"}) {
+        add(s, k);
+        finish(s, k);
+    }
+    CHECK(all(s) == "a1 b1 a2");
+}
+
+namespace {
+
+/// Levels of groups that take turns, in the simplest way. A level starts with the group whose turn is next.
+class turns {
+public:
+    void add(const std::string& key, int priority) {
+        auto& level = levels_[-priority];
+        const auto at = std::find_if(level.begin(), level.end(), [&](const auto& g) { return g.front()[0] == key[0]; });
+        if (at == level.end()) {
+            level.push_back({key});
+        } else {
+            at->push_back(key);
+        }
+    }
+    void remove(const std::string& key, int priority) {
+        auto& level = levels_.at(-priority);
+        for (auto& group : level) std::erase(group, key);
+        clean(-priority);
+    }
+    std::pair<std::string, int> pop() {
+        const auto first = levels_.begin();
+        if (first == levels_.end()) return {"-", 0};
+        const int priority = -first->first;
+        auto& level = first->second;
+        const std::string key = level.front().front();
+        level.front().pop_front();
+        std::rotate(level.begin(), level.begin() + 1, level.end());
+        clean(-priority);
+        return {key, priority};
+    }
+    void give_back(const std::string& key, int priority) {
+        auto& level = levels_[-priority];
+        auto at = std::find_if(level.begin(), level.end(), [&](const auto& g) { return g.front()[0] == key[0]; });
+        if (at == level.end()) at = level.insert(level.end(), std::deque<std::string>());
+        at->push_front(key);
+        std::rotate(level.begin(), at, level.end());
+    }
+
+private:
+    void clean(int level) {
+        std::erase_if(levels_[level], [](const auto& group) { return group.empty(); });
+        if (levels_[level].empty()) levels_.erase(level);
+    }
+    std::map<int, std::deque<std::deque<std::string>>> levels_; // the highest priority first
+};
+
+} // namespace
+
+TEST_CASE("fairness: whatever comes, rises or goes back, groups take turns") {
+    for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
+        CAPTURE(seed);
+        std::mt19937_64 random(seed);
+        const auto draw = [&random](std::uint64_t n) { return static_cast<int>(random() % n); };
+        state s = make(0, first_letter);
+        turns model;
+        std::map<std::string, int> waiting; // with their priorities
+        for (int step = 0; step < 20'000; ++step) {
+            const int what = draw(step % 1000 < 500 ? 5 : 8);
+            if (what < 3) {
+                const std::string key = std::string(1, static_cast<char>('a' + draw(6))) + std::to_string(draw(20));
+                const int priority = draw(seed);
+                const auto [at, fresh] = waiting.try_emplace(key, priority);
+                REQUIRE(add(s, key, priority) == fresh);
+                if (!fresh && priority <= at->second) continue;
+                if (!fresh) model.remove(key, at->second);
+                model.add(key, priority);
+                at->second = priority;
+                continue;
+            }
+            const auto [key, priority] = model.pop();
+            const state::index i = s.take(start);
+            REQUIRE((i == state::none ? "-" : s.key_of(i)) == key);
+            if (i == state::none) continue;
+            if (what == 3) {
+                s.give_back(i, priority);
+                model.give_back(key, priority);
+            } else {
+                s.finish(i);
+                waiting.erase(key);
+            }
+            REQUIRE(s.known() == waiting.size());
+        }
+    }
+}
+
 TEST_CASE("an item that is given back unseen keeps the higher priority that was asked for meanwhile") {
     state s = make();
     add(s, "a", -100);
@@ -220,5 +378,12 @@ TEST_CASE("an item that is given back unseen keeps the higher priority that was 
     add(s, "a", 10);
     add(s, "b", 5);
     s.give_back(i, -100);
+    CHECK(s.dirty() == 0);
+    CHECK(all(s) == "a b");
+    add(s, "a", 10);
+    const state::index urgent = s.take(start);
+    add(s, "a", -100); // nor does it sink
+    add(s, "b", 5);
+    s.give_back(urgent, 10);
     CHECK(all(s) == "a b");
 }

@@ -43,7 +43,10 @@ TEST_CASE("Q1 nothing is added after shutdown; what was marked before is still h
     CHECK_FALSE(s.add_rate_limited("c", 0, start));
     CHECK(pass(s) == "b");
     finish(s, "a");
-    CHECK(all(s) == "a");
+    const state::index a = s.take(start);
+    CHECK_FALSE(s.request(a, 0, start));
+    CHECK_FALSE(s.delay(a, start + 1s, 0));
+    CHECK_FALSE(s.finish(a));
     CHECK(s.known() == 0);
 }
 
@@ -198,6 +201,12 @@ TEST_CASE("Q7 a key that is asked for before its time gives its turn at the limi
         s.add("a", 0, start);
         CHECK(pass(s) == "a");
     }
+    for (int i = 0; i < 100; ++i) { // and it stays given back when that time has come
+        CHECK(s.add_rate_limited("a", 0, start) == 100ms);
+        s.add_at("a", start + 1ms, 0);
+        s.advance(start + 1ms, 1);
+        CHECK(pass(s) == "a");
+    }
     s.add_at("a", start + 1ms, 0);
     for (int i = 0; i < 100; ++i) CHECK(s.add_rate_limited("a", 0, start) == 100ms); // later than the time that holds
     s.advance(start + 1ms, 1);
@@ -205,7 +214,8 @@ TEST_CASE("Q7 a key that is asked for before its time gives its turn at the limi
     CHECK(s.add_rate_limited("b", 0, start) == 100ms);
     s.advance(start + 100ms, 1);
     CHECK(pass(s) == "b");
-    CHECK(s.add_rate_limited("b", 0, start) == 200ms); // that turn is used up
+    CHECK(s.add_rate_limited("b", 0, start) == 200ms);                       // that turn is used up
+    for (int i = 0; i < 100; ++i) CHECK_FALSE(s.add_at("b", start + 1h, 0)); // a request for later gives none back
     s.advance(start + 200ms, 1);
     const state::index b = s.take(start);
     CHECK(s.limit(b, 0, start) == 300ms);
@@ -302,6 +312,22 @@ TEST_CASE("memory is given back after a burst") {
     CHECK(s.bytes() < empty + 4096);
 }
 
+TEST_CASE("the figure of memory counts what keys take in time, in line and as groups") {
+    constexpr std::size_t n = 10'000;
+    const auto with = [](bool delayed, state::group_function group_by) {
+        state s = make(0, std::move(group_by));
+        for (std::size_t i = 0; i < n; ++i) {
+            if (delayed) s.add_at(std::to_string(i), start + 1s, 0);
+            if (!delayed) add(s, std::to_string(i));
+        }
+        return s.bytes();
+    };
+    const std::size_t plain = with(false, nullptr);
+    CHECK(plain >= n * 64);
+    CHECK(with(true, nullptr) >= plain + n * 16);
+    CHECK(with(false, [](const std::string& key) { return std::stoull(key); }) >= plain + n * 48);
+}
+
 TEST_CASE("a steady state does not use more and more memory") {
     state s = make();
     std::size_t peak = 0;
@@ -372,4 +398,9 @@ TEST_CASE("a key that cannot be copied, or a group function that throws, leaves 
     broken = true;
     CHECK_THROWS(s.add_rate_limited(throwing_key(1), 0, start));
     CHECK(s.requeues_of(s.find(throwing_key(1))) == 1);
+    s.add_at(throwing_key(2), start + 1s, 0);
+    CHECK_THROWS(s.add(throwing_key(2), 0, start)); // still comes when it was to come
+    CHECK(s.next_due() == start + 1s);
+    CHECK(s.advance(start + 1s, 1) == 1);
+    CHECK(s.ready() == 1);
 }

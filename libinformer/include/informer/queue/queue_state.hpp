@@ -117,13 +117,10 @@ public:
     std::optional<rate_limiter::duration> limit(index i, int priority, time_point now) {
         if (shut_down_) return std::nullopt;
         item& it = items_[i];
-        const bool in_line = it.asked();
-        const bool ask = limiter_ && !in_line;
+        const bool ask = limiter_ && !it.asked();
         const rate_limiter::duration d = ask ? limiter_->delay(it.requeues, now) : rate_limiter::duration(0);
-        if (in_line) {
-            raise(i, priority); // these may throw
-        } else if (d.count() <= 0) {
-            request(i, priority, now);
+        if (d.count() <= 0) {
+            request(i, priority, now); // this and the other may throw
         } else {
             delay_until(i, later(now, d), priority, true);
         }
@@ -174,10 +171,9 @@ public:
     /// An item that nobody saw goes back to the head of its level.
     void give_back(index i, int priority) noexcept {
         item& it = items_[i];
-        if (it.asked() || it.delayed()) priority = std::max(priority, static_cast<int>(it.priority));
         if (it.delayed()) end_delay(i);
         if (!std::exchange(it.dirty, true)) ++dirty_;
-        it.priority = priority;
+        it.priority = std::max(priority, static_cast<int>(it.priority)); // it may have been asked for meanwhile
         line_up_again(i, true);
     }
     /// Items that are done and should be in line, but for which there was no memory. They are still in processing.
