@@ -60,6 +60,18 @@ TEST_CASE("subscription: an event carries the version of its object") {
     REQUIRE(s.sub.try_next()->version.str() == "17");
 }
 
+TEST_CASE("subscription: the events of a batch carry the versions of their objects") {
+    run_test([]() -> asio::awaitable<void> {
+        subscribed s;
+        s.state->push(added(pod(17, "a")));
+        s.state->push(added(pod(18, "b")));
+        const auto taken = co_await s.sub.next_batch(10);
+        REQUIRE(taken.size() == 2);
+        REQUIRE(taken[0].version.str() == "17");
+        REQUIRE(taken[1].version.str() == "18");
+    }());
+}
+
 // ---- the table of coalescing ----------------------------------------------------------------------------------------
 
 TEST_CASE("coalesce: added + updated is added with the newest state") {
@@ -109,6 +121,13 @@ TEST_CASE("coalesce: deleted + added of one uid is updated") {
     f.state->push(added(pod(3)));
     f.state->push(updated(pod(3), pod(4)));
     REQUIRE(f.rest() == lines{"MODIFIED a@1>4"});
+}
+
+TEST_CASE("coalesce: deleted + added is updated from the state that was deleted, if the event names no other") {
+    subscribed s(subscription_options().capacity(1));
+    s.state->push(event(event_kind::deleted, pod(1), object(), event_reason::watch));
+    s.state->push(added(pod(2)));
+    REQUIRE(drain(s.sub) == lines{"MODIFIED a@1>2"});
 }
 
 TEST_CASE("coalesce: deleted + added of another uid stay two events") {
@@ -304,6 +323,24 @@ TEST_CASE("back pressure: without the policy there is always room") {
     REQUIRE_FALSE(s.state->over());
 }
 
+TEST_CASE("a capacity of 0 counts as 1") {
+    subscribed s(subscription_options().capacity(0).policy(overflow_policy::back_pressure));
+    REQUIRE_FALSE(s.state->over());
+    s.state->push(added(pod(1)));
+    REQUIRE(s.state->over());
+    REQUIRE(drain(s.sub) == lines{"ADDED a@1"});
+    REQUIRE_FALSE(s.state->over());
+}
+
+TEST_CASE("what was discarded is not pending any more") {
+    subscribed s;
+    for (const char* name : {"a", "b"}) s.state->push(added(pod(1, name)));
+    REQUIRE(s.sub.figures().pending == 2);
+    s.sub.close();
+    REQUIRE(s.sub.figures().pending == 0);
+    REQUIRE(s.sub.figures().delivered == 0);
+}
+
 TEST_CASE("back pressure: the initial state of a late subscriber does not count") {
     subscribed_late s(100, subscription_options().capacity(2).policy(overflow_policy::back_pressure));
     REQUIRE_FALSE(s.state->over());
@@ -390,6 +427,21 @@ TEST_CASE("sync: not while the consumer has shared events in hand") {
     }());
 }
 
+TEST_CASE("sync: not while the consumer has a single one of them in hand") {
+    subscribed s;
+    const auto all = std::make_shared<std::vector<event>>();
+    for (const char* name : {"a", "b"}) all->push_back(initial(pod(1, name)));
+    {
+        informer::detail::wake_list nobody;
+        REQUIRE(s.state->push_all(all, nobody));
+    }
+    for (int n = 0; n < 2; ++n) REQUIRE(s.sub.try_next());
+    s.state->initial_complete(resource_version("5"));
+    REQUIRE_FALSE(s.sub.has_synced());
+    REQUIRE_FALSE(s.sub.try_next());
+    REQUIRE(s.sub.has_synced());
+}
+
 TEST_CASE("sync: also when initial events were merged away") {
     subscribed s(subscription_options().capacity(1));
     s.state->push(initial(pod(1, "a")));
@@ -442,6 +494,7 @@ TEST_CASE("sync marks: those of many relists without events are merged, even und
     s.state->initial_complete(resource_version("5"));
     for (int i = 0; i < 100; ++i) s.state->relisted(resource_version(std::to_string(10 + i)));
     REQUIRE(s.sub.figures().pending == 3);
+    REQUIRE(s.sub.figures().coalesced == 99);
     REQUIRE(drain(s.sub) == lines{"ADDED a@1", "SYNCED 5", "SYNCED 109"});
 }
 
