@@ -28,9 +28,7 @@ map_function to_owner(api_resource owner, owner_kind which) {
     return [owner = std::move(owner), which](const object& o) {
         std::vector<object_key> keys;
         const object_meta meta = o.meta();
-        const value references = meta.owner_references();
-        if (!references.is_array()) return keys;
-        for (const value reference : references) {
+        for (const value reference : meta.owner_references()) {
             if (which == owner_kind::controller && !reference["controller"].bool_or(false)) continue;
             if (reference["kind"].string_or_empty() != owner.kind) continue;
             const text api_version = reference["apiVersion"].string_or_empty();

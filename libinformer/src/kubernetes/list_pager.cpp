@@ -19,11 +19,9 @@ public:
     explicit position(list_options first) : request_(std::move(first)) {}
 
     bool done() const noexcept { return done_; }
-    bool begun() const noexcept { return begun_; }
     const list_options& request() const noexcept { return request_; }
     /// To the page of this token. False if that one was there before.
     bool advance(const std::string& token) {
-        begun_ = true;
         done_ = token.empty();
         if (done_) return true;
         if (!circle_.goes_on(request_.continue_, token)) return false;
@@ -33,7 +31,7 @@ public:
 
 private:
     list_options request_;
-    bool begun_ = false, done_ = false;
+    bool done_ = false;
     informer::detail::page_circle circle_;
 };
 
@@ -94,7 +92,7 @@ asio::awaitable<object_list> list_pager::impl::all(shared s, failure& f) {
     object_list all;
     auto at = std::make_shared<position>(s->at_);
     // What was handed out before, by `next` or another pager, would come twice.
-    bool may_begin_anew = !at->begun() && at->request().continue_.empty();
+    bool may_begin_anew = at->request().continue_.empty();
     bool any = false;
     while (!at->done()) {
         object_list page = co_await read(s, at, f);

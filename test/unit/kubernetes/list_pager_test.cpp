@@ -61,6 +61,12 @@ TEST_CASE("list pager: pages of 500 in order, and nothing after the last") {
     CHECK_FALSE(b.run(pods_of.next()));
     CHECK_FALSE(b.run(pods_of.next()));
     CHECK(b.run(pods_of.all()).items.empty());
+    failure of_before(errc::gone, "before");
+    CHECK_FALSE(b.run(pods_of.next(of_before)));
+    CHECK_FALSE(of_before);
+    of_before = failure(errc::gone, "before");
+    CHECK(b.run(pods_of.all(of_before)).items.empty());
+    CHECK_FALSE(of_before);
     CHECK(b.answers->lines ==
           lines{path + "limit=500", path + "continue=t1&limit=500", path + "continue=t2&limit=500"});
 }
@@ -73,6 +79,7 @@ TEST_CASE("list pager: all pages are asked as the first, but without its version
     options.limit(1).labels("x=y").resource_version("5").resource_version_match("NotOlderThan");
     list_pager pods_of(*b.api, pods(), "default", options);
     CHECK(names(b.run(pods_of.all())) == lines{"a", "b"});
+    CHECK_FALSE(b.run(pods_of.next())); // nothing is left
     CHECK(b.answers->lines == lines{path + "labelSelector=x%3Dy&limit=1&resourceVersion=5&"
                                            "resourceVersionMatch=NotOlderThan",
                                     path + "continue=t1&labelSelector=x%3Dy&limit=1"});
@@ -213,6 +220,20 @@ TEST_CASE("list pager: pages that go round in a circle are a failure") {
     CHECK(pages < 5 * length);
     CHECK(f == errc::bad_response);
     CHECK(f.message() == "list pods: the same continue token twice");
+}
+
+TEST_CASE("list pager: a page that leads to itself is noticed at once, however many came before") {
+    bench b;
+    failure f;
+    list_pager p(*b.api, pods());
+    for (int n = 0; n < 40; ++n) {
+        b.answers->next.emplace_back(page({"a"}, "7", "t" + std::to_string(n)));
+        b.run(p.next(f));
+        REQUIRE_FALSE(f);
+    }
+    b.answers->next.emplace_back(page({"a"}, "7", "t39"));
+    b.run(p.next(f));
+    CHECK(f == errc::bad_response);
 }
 
 TEST_CASE("list pager: what pages have in common is stored once") {
