@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -94,12 +95,19 @@ struct page_of_yours {
 } // namespace
 
 struct http_endpoint::impl {
+    impl(runtime r, bool tls) : rt(std::move(r)), encrypted(tls) {}
+
+    runtime rt;
+    bool encrypted;
     checks health, ready;
     std::shared_ptr<const prometheus_metrics> metrics;
     std::map<std::string, page_of_yours, std::less<>> pages;
+    http::request_filter filter;
+    std::vector<std::string> open;
     std::unique_ptr<http::server> server;
 
     answer find(const http::server_request& q) const;
+    bool protects(const std::string& path) const;
     static asio::awaitable<void> serve(std::weak_ptr<impl> of, std::shared_ptr<http::server_request> q,
                                        std::shared_ptr<http::server_response> r);
 };
@@ -130,6 +138,12 @@ answer http_endpoint::impl::find(const http::server_request& q) const {
     return a;
 }
 
+/// A path that nothing is served at is 404 to everybody: the filter need not find out about it.
+bool http_endpoint::impl::protects(const std::string& path) const {
+    if (!filter || std::find(open.begin(), open.end(), path) != open.end()) return false;
+    return (path == "/metrics" && metrics) || pages.contains(path);
+}
+
 asio::awaitable<void> http_endpoint::impl::serve(std::weak_ptr<impl> of, std::shared_ptr<http::server_request> q,
                                                  std::shared_ptr<http::server_response> r) {
     auto self = of.lock();
@@ -137,7 +151,22 @@ asio::awaitable<void> http_endpoint::impl::serve(std::weak_ptr<impl> of, std::sh
     answer a;
     headers more;
     if (q->method == "GET" || q->method == "HEAD") {
-        a = self->find(*q);
+        std::optional<http::refusal> refused;
+        if (self->protects(q->path)) {
+            const auto filter = self->filter; // a copy: it may be replaced meanwhile
+            self.reset();
+            auto decision = filter(q);
+            refused = co_await std::move(decision);
+            self = of.lock();
+            if (!self) co_return;
+        }
+        if (refused) {
+            a.status = refused->status_;
+            a.body = std::move(refused->text_);
+            more = std::move(refused->headers_);
+        } else {
+            a = self->find(*q);
+        }
         more.emplace_back("Cache-Control", "no-store");
         more.emplace_back("X-Content-Type-Options", "nosniff");
     } else {
@@ -149,7 +178,7 @@ asio::awaitable<void> http_endpoint::impl::serve(std::weak_ptr<impl> of, std::sh
     co_await r->send(a.status, std::move(a.content_type), std::move(a.body), std::move(more));
 }
 
-http_endpoint::http_endpoint(runtime r, endpoint_options options) : impl_(std::make_shared<impl>()) {
+http_endpoint::http_endpoint(runtime r, endpoint_options options) : impl_(std::make_shared<impl>(r, options.use_tls_)) {
     http::server_options o;
     o.address(options.address_).port(options.port_).max_body(64 << 10).patience(options.patience_);
     o.max_connections(options.max_connections_);
@@ -187,7 +216,15 @@ http_endpoint& http_endpoint::page(std::string path, std::string content_type, s
     return *this;
 }
 
+http_endpoint& http_endpoint::filter(http::request_filter f, std::vector<std::string> open) {
+    impl_->filter = std::move(f);
+    impl_->open = std::move(open);
+    return *this;
+}
+
 void http_endpoint::listen(failure& f) {
+    if (impl_->filter && !impl_->encrypted)
+        impl_->rt.log(log_level::warning, "pages ask for tokens, but without TLS: these cross the network in clear");
     impl_->server->listen(f);
 }
 

@@ -1,6 +1,7 @@
 // /metrics, /healthz, /readyz over a socket.
 #include "support/run.hpp"
 
+#include <informer/detail/async.hpp>
 #include <informer/http/client.hpp>
 #include <informer/serving/http_endpoint.hpp>
 #include <informer/serving/prometheus_metrics.hpp>
@@ -12,6 +13,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -254,8 +256,70 @@ asio::awaitable<void> destroyed_while_read() {
     co_await next.stop();
 }
 
+asio::awaitable<void> filter_throws() {
+    const runtime rt(co_await asio::this_coro::executor);
+    serving::http_endpoint e(rt, local());
+    e.page("/mine", "text/plain", [] { return std::string("mine"); });
+    e.filter([](std::shared_ptr<const http::server_request>) -> asio::awaitable<std::optional<http::refusal>> {
+        throw std::runtime_error("broken filter");
+        co_return std::nullopt;
+    });
+    failure f;
+    e.listen(f);
+    REQUIRE_FALSE(f);
+    visitor v(rt, e.port());
+    const page p = co_await v.get("/mine");
+    CHECK(p.status == 500);
+    co_await e.stop();
+}
+
+/// Never mind that it is cancelled.
+asio::awaitable<std::optional<http::refusal>> stubborn(std::shared_ptr<detail::async_event> until, bool* asked) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    *asked = true;
+    co_await until->wait();
+    co_return std::nullopt;
+}
+
+asio::awaitable<void> destroyed_while_filtered() {
+    const auto ex = co_await asio::this_coro::executor;
+    auto e = std::make_unique<serving::http_endpoint>(runtime(ex), local());
+    bool asked = false, shown = false;
+    const auto until = std::make_shared<detail::async_event>(ex);
+    e->page("/mine", "text/plain", [&] {
+        shown = true;
+        return std::string("mine");
+    });
+    auto held = std::make_shared<int>();
+    const std::weak_ptr<int> kept = held;
+    e->filter(
+        [&, held = std::move(held)](std::shared_ptr<const http::server_request>) { return stubborn(until, &asked); });
+    failure f;
+    e->listen(f);
+    REQUIRE_FALSE(f);
+    asio::ip::tcp::socket reader(ex);
+    reader.connect({asio::ip::make_address("127.0.0.1"), e->port()});
+    const std::string request = "GET /mine HTTP/1.1\r\nHost: h\r\n\r\n";
+    asio::write(reader, asio::buffer(request));
+    const std::function<bool()> begun = [&] { return asked; };
+    const bool came = co_await informer::testing::eventually(begun);
+    REQUIRE(came);
+    e.reset();
+    CHECK_FALSE(kept.expired()); // the filter is at work
+    until->notify();
+    co_await informer::testing::settle();
+    CHECK_FALSE(shown);
+    CHECK(kept.expired());
+}
+
 } // namespace
 
+TEST_CASE("a request whose filter throws is not served") {
+    run_test(filter_throws());
+}
+TEST_CASE("an endpoint that is destroyed while a filter decides shows nothing any more") {
+    run_test(destroyed_while_filtered());
+}
 TEST_CASE("an endpoint that is destroyed is closed, even while a client reads slowly") {
     run_test(destroyed_while_read());
 }

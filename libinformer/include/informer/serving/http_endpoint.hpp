@@ -2,6 +2,7 @@
 #pragma once
 
 #include <informer/error.hpp>
+#include <informer/http/server/request_filter.hpp>
 #include <informer/http/server/server.hpp>
 #include <informer/runtime.hpp>
 
@@ -12,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace informer::serving {
 
@@ -65,6 +67,13 @@ public:
     http_endpoint& metrics(std::shared_ptr<const prometheus_metrics> m);
     /// A page of your own for GET: its media type and its text.
     http_endpoint& page(std::string path, std::string content_type, std::function<std::string()> text);
+
+    /// Asks `f` before `/metrics` and each page of yours, except those in `open`: `kubernetes::make_auth_filter`
+    /// protects them as controller-runtime does. `/healthz`, `/livez` and `/readyz` stay open, since kubelet has no
+    /// token. A second filter replaces the first. Without `endpoint_options::tls` a token crosses the network in
+    /// clear, which `listen()` logs as a warning: leave TLS out only where something else encrypts, as a service mesh
+    /// does.
+    http_endpoint& filter(http::request_filter f, std::vector<std::string> open = {});
 
     /// Opens the port. *Errors*: bad_configuration (a port that is taken, an address that is not ours).
     void listen(failure& f);
