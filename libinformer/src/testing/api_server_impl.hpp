@@ -7,6 +7,7 @@
 #include "outgoing.hpp"
 #include "request_route.hpp"
 #include "rest_api.hpp"
+#include "reviews.hpp"
 #include "watch_session.hpp"
 
 #include <informer/http/server/server.hpp>
@@ -49,6 +50,8 @@ struct api_server::impl : std::enable_shared_from_this<api_server::impl> {
     answer answer_object(const http::server_request& request, const detail::route& r);
     answer answer_write(const http::server_request& request, const detail::route& r, const detail::target& t,
                         detail::answer_form form);
+    answer answer_review(const http::server_request& request, const request_info& what) const;
+    answer request_token(const http::server_request& request, const detail::target& account);
     answer answer_discovery(const http::server_request& request, const detail::route& r) const;
     static answer of_refusal(const api_status& status);
 
@@ -61,6 +64,7 @@ struct api_server::impl : std::enable_shared_from_this<api_server::impl> {
     runtime runtime_;
     api_server_options options_;
     std::shared_ptr<detail::rest_api> api_;
+    detail::reviews reviews_;
     detail::fault_plan faults_;
     std::deque<request_info> requests_;
     std::uint64_t request_count_ = 0;

@@ -169,6 +169,7 @@ api_server::impl::answer api_server::impl::answer_discovery(const http::server_r
 }
 
 api_server::impl::answer api_server::impl::answer_object(const http::server_request& request, const route& r) {
+    if (is_review(r.info)) return answer_review(request, r.info);
     answer a;
     target t;
     t.type = api_->types().find(r.info.group, r.info.version, r.info.resource);
@@ -202,6 +203,7 @@ api_server::impl::answer api_server::impl::answer_object(const http::server_requ
         a.watch = api_->watch(t.type, t.name_space, request.query, *form);
         return a;
     }
+    if (t.subresource == "token" && t.type->is_service_account() && verb == "create") return request_token(request, t);
     const bool known_part = t.subresource.empty() || (t.subresource == "status" && t.type->status) ||
                             (t.subresource == "scale" && t.type->scale) ||
                             (t.subresource == "finalize" && t.type->is_namespace());
@@ -269,6 +271,25 @@ api_server::impl::answer api_server::impl::answer_write(const http::server_reque
         }
     }
     a.body = t.subresource == "scale" ? api_->scale_text(*t.type, *o) : api_->text(*t.type, *o, form);
+    return a;
+}
+
+api_server::impl::answer api_server::impl::answer_review(const http::server_request& request,
+                                                         const request_info& what) const {
+    if (what.verb != "create" || !what.name.empty())
+        throw refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+    answer a;
+    a.status = 201;
+    a.body = json::serialize(
+        reviews_.answer(*api_, options_.tokens_, what, parse_body(request.body), runtime_.clock().wall()));
+    return a;
+}
+
+api_server::impl::answer api_server::impl::request_token(const http::server_request& request, const target& account) {
+    answer a;
+    a.status = 201;
+    a.body = json::serialize(
+        reviews_.request_token(*api_, account, parse_body(request.body), api_->new_token(), runtime_.clock().wall()));
     return a;
 }
 

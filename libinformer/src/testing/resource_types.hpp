@@ -41,6 +41,7 @@ struct resource_type {
     /// The name of the definition of a custom resource.
     std::string definition_name() const { return api.plural + "." + api.group; }
     bool is_secret() const { return api.group.empty() && api.plural == "secrets"; }
+    bool is_service_account() const { return api.group.empty() && api.plural == "serviceaccounts"; }
     bool is_namespace() const { return api.group.empty() && api.plural == "namespaces"; }
     /// The text with kind and apiVersion that goes before `stored_object::text`.
     std::string head() const;

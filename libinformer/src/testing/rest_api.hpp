@@ -139,6 +139,9 @@ public:
     std::vector<stored> remove_collection(const type_ptr& type, std::string name_space, const parameters& query,
                                           const boost::json::object& options, const write_by& by);
 
+    /// A random text.
+    std::string new_token() { return new_uid(); }
+
     // ---- time travel
     std::uint64_t checkpoint();
     /// False if there is no such checkpoint.

@@ -145,10 +145,15 @@ public:
 /// lists by the names of their fields, and take those of custom resources as one value (ports of EndpointSlices are
 /// merged like those of services). A strategic merge patch with directives in a list whose key is not known is refused.
 /// `/status` takes the status alone, for every kind. propagationPolicy and gracePeriodSeconds are read and do nothing,
-/// and there are no warnings. No quotas, no admission (so no evictions), no tokens, no RBAC objects in force (`rights`
-/// of a token decide; if tokens are demanded, nobody without one is let in, except for health and /version). Pods are
-/// deleted at once. Owner references are not collected. Core events and events.k8s.io events are separate. A list from
-/// a future version is refused at once instead of after 3 s. Bookmarks carry the newest version of the whole server.
+/// and there are no warnings. No quotas, no admission (so no evictions). Pods are deleted at once. Owner references are
+/// not collected. Core events and events.k8s.io events are separate. A list from a future version is refused at once
+/// instead of after 3 s. Bookmarks carry the newest version of the whole server.
+///
+/// RBAC objects are not in force: `rights` of a token decide; if tokens are demanded, nobody without one is let in,
+/// except for health and /version. Only reviews go by them: a SubjectAccessReview of nonResourceAttributes looks for
+/// ClusterRoles that are bound to the user (there are none at first), and allows everything to the group
+/// system:masters. A TokenReview knows the tokens of the options (`rights` "admin": of that group) and those of
+/// TokenRequests, with which nothing else can be done here. Reviews are not listed by discovery.
 ///
 /// It plays two controllers: namespaces that are deleted empty themselves and disappear, and CustomResourceDefinitions
 /// are established and served as soon as they are created. Its own namespaces have resource versions 1001 to 1004, the
