@@ -18,6 +18,8 @@ struct options {
     double lease_duration = 15, renew_deadline = 10, retry_period = 2; ///< seconds
     std::optional<std::uint16_t> http_port;
     std::string http_address; ///< empty: all
+    bool metrics_auth = false;
+    std::string tls_cert_file, tls_private_key_file; ///< empty: no TLS
     int verbosity = 0;
 };
 

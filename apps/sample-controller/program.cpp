@@ -3,6 +3,7 @@
 #include "foo_controller.hpp"
 
 #include <informer/controller/leader_election.hpp>
+#include <informer/kubernetes/auth_filter.hpp>
 #include <informer/serving/http_endpoint.hpp>
 #include <informer/serving/prometheus_metrics.hpp>
 #include <informer/task_group.hpp>
@@ -21,8 +22,12 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <utility>
 
 namespace sample_controller {
 
@@ -147,10 +152,24 @@ asio::awaitable<void> serve(program* p, asio::signal_set* signals, std::exceptio
     co_await listening.join();
 }
 
+std::string content_of(const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (!in || text.empty()) throw std::runtime_error(file + " cannot be read");
+    return text;
+}
+
 void add_endpoint(program& p, std::shared_ptr<serving::prometheus_metrics> metrics) {
     serving::endpoint_options where;
     where.address(p.o.http_address).port(*p.o.http_port);
+    if (!p.o.tls_cert_file.empty()) {
+        http::server_tls tls;
+        tls.certificate_pem_ = content_of(p.o.tls_cert_file);
+        tls.key_pem_ = content_of(p.o.tls_private_key_file);
+        where.tls(std::move(tls));
+    }
     p.endpoint = std::make_unique<serving::http_endpoint>(p.rt, where);
+    if (p.o.metrics_auth) p.endpoint->filter(kubernetes::make_auth_filter(p.rt, p.client));
     p.endpoint->metrics(std::move(metrics));
     p.endpoint->healthz("ping", [] { return std::string(); });
     p.endpoint->readyz("controller", [&p] { return p.foo.not_ready(); });

@@ -1,6 +1,8 @@
 // sample-controller as a program, beside a devserver; curl plays kubectl and the Deployment controller.
 #include "apps/programs.hpp"
 
+#include <informer/testing/certificates.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -80,12 +82,15 @@ public:
         const std::string mark = "/readyz on port ";
         REQUIRE(process_->error_holds(mark));
         const auto& log = process_->err();
-        url_ = "http://127.0.0.1:" + std::to_string(std::stoi(log.substr(log.find(mark) + mark.size())));
+        const bool tls = std::find(options.begin(), options.end(), "--tls-cert-file") != options.end();
+        url_ = (tls ? "https://127.0.0.1:" : "http://127.0.0.1:") +
+               std::to_string(std::stoi(log.substr(log.find(mark) + mark.size())));
     }
     process& child() { return *process_; }
     /// Status code and body.
-    std::pair<int, std::string> get(const std::string& path) const {
-        process p({"curl", "-s", "--max-time", "20", "-w", "\n%{http_code}", url_ + path});
+    std::pair<int, std::string> get(const std::string& path, const std::string& token = {}) const {
+        process p({"curl", "-sk", "--max-time", "20", "-w", "\n%{http_code}", "-H",
+                   token.empty() ? "Accept: */*" : "Authorization: Bearer " + token, url_ + path});
         if (p.wait() != 0) return {0, ""};
         const auto nl = p.out().rfind('\n');
         return {std::stoi(p.out().substr(nl + 1)), p.out().substr(0, nl)};
@@ -246,6 +251,28 @@ TEST_CASE("sample-controller: a leader that is stopped while the API server and 
     CHECK(a.child().err().find("lost: the Lease could not be renewed in time") != std::string::npos);
 }
 
+TEST_CASE("sample-controller: with --metrics-auth /metrics is for whom RBAC allows it", "[sample-controller]") {
+    const cluster c;
+    const std::string rbac = "/apis/rbac.authorization.k8s.io/v1/",
+                      accounts = "/api/v1/namespaces/default/serviceaccounts";
+    c.curl("POST", accounts, R"({"metadata":{"name":"prometheus"}})");
+    c.curl("POST", rbac + "clusterroles",
+           R"({"metadata":{"name":"reader"},"rules":[{"nonResourceURLs":["/metrics"],"verbs":["get"]}]})");
+    c.curl("POST", rbac + "clusterrolebindings",
+           R"({"metadata":{"name":"reader"},"roleRef":{"kind":"ClusterRole","name":"reader"},
+               "subjects":[{"kind":"ServiceAccount","namespace":"default","name":"prometheus"}]})");
+    const auto request = json::parse(c.curl("POST", accounts + "/prometheus/token", "{}"));
+    const std::string token(request.at_pointer("/status/token").as_string());
+    const auto pair = informer::testing::certificate_authority().server({"127.0.0.1"});
+    replica r(c, {"--metrics-auth", "--tls-cert-file", c.folder().write("tls.crt", pair.certificate_pem),
+                  "--tls-private-key-file", c.folder().write("tls.key", pair.key_pem)});
+    CHECK(r.get("/metrics").first == 401);
+    CHECK(r.get("/metrics", token).first == 200);
+    CHECK(until([&] { return r.ready(); }));
+    r.child().signal(SIGTERM);
+    CHECK(r.child().wait() == 0);
+}
+
 TEST_CASE("sample-controller: exit code 2 for bad usage, 1 for other errors, each with one line",
           "[sample-controller]") {
     const auto ends = [](std::vector<std::string> arguments) {
@@ -258,6 +285,7 @@ TEST_CASE("sample-controller: exit code 2 for bad usage, 1 for other errors, eac
     CHECK(ends({"--nonsense"}).first == 2);
     CHECK(ends({"--workers", "0"}).first == 2);
     CHECK(ends({"--leader-elect", "--lease-duration", "1e12"}).first == 2); // more than a clock can count
+    CHECK(ends({"--tls-cert-file", "tls.crt"}).first == 2);
     CHECK(ends({"--help"}).first == 0);
     CHECK(ends({"--kubeconfig", "/nonexistent"}).first == 1);
     const cluster c;
