@@ -94,6 +94,17 @@ public:
     std::string as_peer() const { return name_ + "=" + peer_url(); }
     const runtime& rt() const { return runtime_; }
 
+    /// The variable that says how often etcd tells a watch its progress. The old name is refused from 3.7 on, the new one
+    /// is not known before 3.6, and 3.6 refuses both at once.
+    std::string progress_every_second() const {
+        testing::process version({program_, "--version"});
+        version.wait();
+        const std::string mark = "Version: 3.";
+        const auto at = version.out().find(mark);
+        const bool old = at != std::string::npos && std::atoi(version.out().c_str() + at + mark.size()) < 6;
+        return std::string(old ? "ETCD_EXPERIMENTAL_" : "ETCD_") + "WATCH_PROGRESS_NOTIFY_INTERVAL=1s";
+    }
+
     /// `peers`: all members, including this one; "" for a single member.
     void launch(const std::string& peers = "") {
         std::vector<std::string> command{program_, "--name", name_, "--data-dir", folder_.path("data")};
@@ -113,8 +124,7 @@ public:
             command.push_back("--cert-file=" + certificate_);
             command.push_back("--key-file=" + key_);
         }
-        process_.emplace(std::move(command),
-                         std::vector<std::string>{"ETCD_EXPERIMENTAL_WATCH_PROGRESS_NOTIFY_INTERVAL=1s"});
+        process_.emplace(std::move(command), std::vector<std::string>{progress_every_second()});
     }
     static asio::awaitable<void> until_it_answers(real_etcd* e) {
         const auto executor = co_await asio::this_coro::executor;

@@ -95,7 +95,13 @@ json::object reviews::request_token(const rest_api& api, const target& account, 
     const auto uid = api.get(account)->uid;
     const auto* asked = find_at(body, {"spec", "expirationSeconds"});
     const std::chrono::seconds life(asked != nullptr && asked->is_int64() ? asked->get_int64() : 3600);
-    given_.insert_or_assign(token, given{account, uid, std::to_string(given_.size()), now + life});
+    if (life < std::chrono::minutes(10) || life.count() > std::int64_t{1} << 32)
+        throw invalid("authentication.k8s.io", "TokenRequest", "",
+                      one_cause("FieldValueInvalid", "spec.expirationSeconds",
+                                "Invalid value: " + std::to_string(life.count()) +
+                                    ": may not specify a duration of less than 10 minutes or more than 2^32 seconds"));
+    std::erase_if(given_, [&](const auto& old) { return old.second.until <= now; });
+    given_.insert_or_assign(token, given{account, uid, std::to_string(++last_id_), now + life});
     object_at(body, "metadata") = {{"name", account.name}, {"namespace", account.name_space}};
     object_at(body, "spec")["expirationSeconds"] = life.count();
     body["status"] = json::object{{"token", token}, {"expirationTimestamp", rfc3339(now + life)}};

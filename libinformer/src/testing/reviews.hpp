@@ -9,6 +9,7 @@
 #include <boost/json/fwd.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -40,7 +41,8 @@ private:
     boost::json::object user_of(const std::vector<api_server_options::token_entry>& tokens, const std::string& token,
                                 time_point now) const;
 
-    std::map<std::string, given> given_;
+    std::map<std::string, given> given_; ///< by token
+    std::uint64_t last_id_ = 0;
 };
 
 } // namespace informer::testing::detail

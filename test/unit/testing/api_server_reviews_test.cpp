@@ -74,6 +74,11 @@ TEST_CASE("a token of a TokenRequest is good until its time is over, or its serv
     s.ask("POST", accounts, R"({"metadata":{"name":"a"}})"); // another one of this name
     CHECK(review(s, longer).at("/status/authenticated").empty());
     CHECK(s.ask("POST", accounts + "/none/token", "{}").status == 404);
+    for (const std::string none : {"599", "-1", "4294967297", "9223372036854775807"}) {
+        const auto a = s.ask("POST", accounts + "/a/token", R"({"spec":{"expirationSeconds":)" + none + "}}");
+        CHECK(a.status == 422);
+        CHECK(a.at("/details/causes/0/field") == "spec.expirationSeconds");
+    }
 }
 
 TEST_CASE("a SubjectAccessReview goes by the ClusterRoles that are bound to the user", "[api_server]") {
