@@ -1,5 +1,5 @@
 // etcd as a source for informers: the keys below a prefix are objects. Uses the v3 JSON gateway, which every member of
-// etcd 3.4 and later serves on its client port (tested with 3.4.23 and 3.6.8).
+// etcd 3.4 and later serves on its client port (tested with 3.4.23, 3.5.10, 3.6.8 and 3.7.0).
 #pragma once
 
 #include <informer/error.hpp>
