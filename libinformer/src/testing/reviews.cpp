@@ -101,7 +101,7 @@ json::object reviews::request_token(const rest_api& api, const target& account, 
                                 "Invalid value: " + std::to_string(life.count()) +
                                     ": may not specify a duration of less than 10 minutes or more than 2^32 seconds"));
     std::erase_if(given_, [&](const auto& old) { return old.second.until <= now; });
-    given_.insert_or_assign(token, given{account, uid, std::to_string(++last_id_), now + life});
+    given_.insert_or_assign(token, given{account, uid, std::to_string(next_id_++), now + life});
     object_at(body, "metadata") = {{"name", account.name}, {"namespace", account.name_space}};
     object_at(body, "spec")["expirationSeconds"] = life.count();
     body["status"] = json::object{{"token", token}, {"expirationTimestamp", rfc3339(now + life)}};

@@ -42,7 +42,7 @@ private:
                                 time_point now) const;
 
     std::map<std::string, given> given_; ///< by token
-    std::uint64_t last_id_ = 0;
+    std::uint64_t next_id_ = 0;
 };
 
 } // namespace informer::testing::detail
