@@ -73,7 +73,7 @@ asio::awaitable<void> refuses_nobody(std::shared_ptr<cluster> c) {
     object o = co_await review(c, access_reviews, spec, f);
     CHECK_FALSE(f);
     CHECK_FALSE(o["status"]["allowed"].bool_or(true));
-    spec.as_object()["groups"] = {"system:masters"};
+    spec.as_object()["groups"] = json::array{"system:masters"};
     o = co_await review(c, access_reviews, spec, f);
     CHECK(o["status"]["allowed"].bool_or(false));
 }
