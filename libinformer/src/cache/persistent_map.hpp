@@ -435,7 +435,7 @@ private:
     [[gnu::always_inline]] const Leaf* find_in_bucket(const node* n, const Key& key, tag t) const {
         for (unsigned i = 0; i < n->leaf_map; i += 16) {
             for (std::uint32_t hits = n->tagged(i, t); hits != 0; hits &= hits - 1) {
-                const Leaf* const l = n->leaf_of_bucket(i + static_cast<unsigned>(std::countr_zero(hits)));
+                const Leaf* const l = n->leaf(i + static_cast<unsigned>(std::countr_zero(hits)));
                 if (traits_.equal(*l, key)) return l;
             }
         }

@@ -64,12 +64,6 @@ struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
         return std::launder(reinterpret_cast<Leaf*>(end_of_slots() - (std::size_t{i} + 1) * slot_bytes));
     }
     const Leaf* leaf(unsigned i) const noexcept { return const_cast<trie_node*>(this)->leaf(i); }
-    /// The same of a bucket.
-    [[gnu::always_inline]] const Leaf* leaf_of_bucket(unsigned i) const noexcept {
-        const std::size_t n = slots / 2;
-        const std::byte* const end = const_cast<trie_node*>(this)->behind() + n * slot_bytes + size_of_tags(n);
-        return std::launder(reinterpret_cast<const Leaf*>(end - (std::size_t{i} + 1) * slot_bytes));
-    }
     tag* tags() noexcept {
         return std::launder(reinterpret_cast<tag*>(is_bucket() ? behind() : behind() + slots / 2 * slot_bytes));
     }
@@ -82,13 +76,13 @@ struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
 
     /// Which leaves of a bucket, from the one at `from` to the sixteenth from there on, have this tag: a bit for each.
     [[gnu::always_inline]] std::uint32_t tagged(unsigned from, tag t) const noexcept {
-        const tag* const at = std::launder(reinterpret_cast<const tag*>(const_cast<trie_node*>(this)->behind())) + from;
+        const tag* const at = tags() + from;
         const unsigned left = std::min(leaf_map - from, 16u);
 #if defined(INFORMER_SSE2)
         // Behind the tags lie the slots: sixteen words can be read from `from` on, but in the smallest buckets. What is
         // not a tag is masked.
         constexpr std::uint32_t wide = (16 * sizeof(tag) + sizeof(tag) + slot_bytes - 1) / (sizeof(tag) + slot_bytes);
-        if (slots / 2 >= wide) [[likely]] {
+        if (slots / 2 >= wide) {
             const __m128i wanted = _mm_set1_epi32(static_cast<int>(t));
             const auto four = [&](unsigned i) {
                 return _mm_cmpeq_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at + i)), wanted);
