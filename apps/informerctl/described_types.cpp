@@ -1,6 +1,7 @@
 #include "described_types.hpp"
 
 #include "identifiers.hpp"
+#include "json_members.hpp"
 
 #include <informer/error.hpp>
 
@@ -24,17 +25,6 @@ constexpr std::size_t columns = 120;
 constexpr std::size_t most_members = 52; // that BOOST_DESCRIBE_STRUCT takes
 constexpr unsigned most_levels = 200;    // of types within types; what is deeper has none
 constexpr std::string_view anything = "boost::json::value";
-
-std::string_view text_at(const json::object& o, std::string_view key) {
-    const json::value* v = o.if_contains(key);
-    const json::string* s = v ? v->if_string() : nullptr;
-    return s ? std::string_view(*s) : std::string_view();
-}
-
-const json::object* object_at(const json::object& o, std::string_view key) {
-    const json::value* v = o.if_contains(key);
-    return v ? v->if_object() : nullptr;
-}
 
 bool has_in(const json::object& o, std::string_view key, std::string_view text) {
     const json::value* v = o.if_contains(key);
@@ -129,15 +119,15 @@ private:
         if (type == "integer") return format == "int32" ? "std::int32_t" : "std::int64_t";
         if (type == "number") return "double";
         if (type == "array") {
-            const json::object* items = object_at(schema, "items");
+            const json::object* items = object_at(&schema, "items");
             return "std::vector<" + (items ? type_of(*items, place + "_item") : std::string(anything)) + ">";
         }
-        if (const json::object* members = object_at(schema, "properties"); members && !members->empty()) {
+        if (const json::object* members = object_at(&schema, "properties"); members && !members->empty()) {
             const std::string name = unused(place);
             add_struct(name, schema);
             return qualified(name);
         }
-        if (const json::object* values = object_at(schema, "additionalProperties"); values && !values->empty())
+        if (const json::object* values = object_at(&schema, "additionalProperties"); values && !values->empty())
             return "std::map<std::string, " + type_of(*values, place + "_value") + ">";
         return std::string(anything);
     }
@@ -153,10 +143,10 @@ private:
 
     std::string named(std::string_view ref) {
         const std::string name(ref.substr(ref.rfind('/') + 1)); // of "#/components/schemas/io.k8s.api.core.v1.PodSpec"
-        const json::object* schema = object_at(schemas_, name);
+        const json::object* schema = object_at(&schemas_, name);
         if (!schema) return std::string(anything);
         const std::string short_name = type_identifier(std::string_view(name).substr(name.rfind('.') + 1));
-        const json::object* members = object_at(*schema, "properties");
+        const json::object* members = object_at(schema, "properties");
         if (!members || members->empty()) {
             const auto [alias, first] = aliases_.try_emplace(name, anything); // which it is within itself
             if (first) alias->second = type_of(*schema, short_name);
@@ -172,7 +162,7 @@ private:
     void add_struct(const std::string& name, const json::object& schema, bool whole = false) {
         std::vector<member> members;
         std::string left_out;
-        for (const auto& [key, v] : *object_at(schema, "properties")) {
+        for (const auto& [key, v] : *object_at(&schema, "properties")) {
             if (!v.is_object()) continue;
             const std::string id = member_identifier(key);
             if (id.empty()) {
@@ -202,7 +192,7 @@ private:
             m.value = json::serialize(json::value(key == "kind" ? wanted_.kind : api_version()));
             return m;
         }
-        const json::object* by_default = object_at(v, "default");
+        const json::object* by_default = object_at(&v, "default");
         const bool is_struct = m.type.starts_with("::"), is_written = is_struct && by_default && by_default->empty();
         if (whole && key == "metadata" && is_struct) return m; // which no object is without
         if (!has_in(schema, "required", key) && !is_written)
@@ -259,9 +249,7 @@ std::string make_types(const boost::json::value& document, const wanted_types& w
         if (std::any_of(s.begin(), s.end(), [](unsigned char c) { return c < ' ' || c == '\\' || c == '"'; }))
             throw informer::error(informer::errc::bad_response, "types of " + wanted.kind + ": no name of a kind");
     }
-    const json::object* all = document.if_object();
-    const json::object* components = all ? object_at(*all, "components") : nullptr;
-    const json::object* schemas = components ? object_at(*components, "schemas") : nullptr;
+    const json::object* schemas = object_at(object_at(document.if_object(), "components"), "schemas");
     if (!schemas) {
         throw informer::error(informer::errc::bad_response,
                               "types of " + wanted.kind + ": the document of the server has no /components/schemas");

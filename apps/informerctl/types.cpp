@@ -1,6 +1,7 @@
 // Reads from the API server how it describes a resource, and prints structs for it.
 #include "described_types.hpp"
 #include "identifiers.hpp"
+#include "json_members.hpp"
 #include "session.hpp"
 
 #include <boost/json/object.hpp>
@@ -24,18 +25,13 @@ boost::json::value parse(const std::string& text, std::string_view path) {
 /// Where the server's index says that the document of this group and version is.
 std::string place_of(const boost::json::value& index, const informer::api_resource& r) {
     const std::string api = (r.group.empty() ? "api/" : "apis/" + r.group + "/") + r.version;
-    const boost::json::object *all = index.if_object(), *found = nullptr;
-    const auto below = [](const boost::json::object* o, std::string_view key) {
-        const boost::json::value* v = o ? o->if_contains(key) : nullptr;
-        return v ? v->if_object() : nullptr;
-    };
-    found = below(below(all, "paths"), api);
-    const boost::json::value* url = found ? found->if_contains("serverRelativeURL") : nullptr;
-    if (!url || !url->is_string() || !url->get_string().starts_with("/"))
+    const boost::json::object* found = object_at(object_at(index.if_object(), "paths"), api);
+    const std::string_view url = found ? text_at(*found, "serverRelativeURL") : std::string_view();
+    if (!url.starts_with('/'))
         throw informer::error(informer::errc::unknown_resource, "types of " + r.group_resource() +
                                                                     ": the server describes nothing of " +
                                                                     r.api_version());
-    return std::string(url->get_string());
+    return std::string(url);
 }
 
 } // namespace
