@@ -15,106 +15,7 @@
 
 namespace informer::http::detail {
 
-/// A name look-up, shared by all connections that wait for it. Each of them can stop waiting: getaddrinfo itself cannot
-/// be interrupted.
-///
-/// It is shared because Asio has one thread for all look-ups of a context: if each takes five seconds, forty of them,
-/// one after another, outlast the time-out of everything that waits. For the same reason no other look-up begins while
-/// this one runs, however long it takes.
-struct look_up {
-    explicit look_up(const asio::any_io_executor& ex) : resolver(ex) {}
-    void end(const error_code& how, tcp::resolver::results_type results) noexcept {
-        ec = how;
-        found = std::move(results);
-        done = true;
-        for (const auto& w : waiting) w->cancel();
-    }
-
-    tcp::resolver resolver;
-    std::vector<std::shared_ptr<asio::steady_timer>> waiting;
-    tcp::resolver::results_type found;
-    error_code ec;
-    bool done = false;
-};
-
 namespace {
-
-/// Handler that ends a look-up, also if it is destroyed uncalled: Asio may lack the memory for what was found.
-class ends_look_up {
-public:
-    explicit ends_look_up(std::shared_ptr<look_up> l) noexcept : of_(std::move(l)) {}
-    ends_look_up(ends_look_up&&) noexcept = default;
-    ends_look_up& operator=(ends_look_up&&) = delete;
-    ~ends_look_up() {
-        if (of_) of_->end(asio::error::operation_aborted, {});
-    }
-    void operator()(const error_code& ec, tcp::resolver::results_type results) noexcept {
-        std::exchange(of_, nullptr)->end(ec, std::move(results));
-    }
-
-private:
-    std::shared_ptr<look_up> of_;
-};
-
-std::shared_ptr<look_up> look_up_of(name_desk& names, const asio::any_io_executor& executor, const endpoint& to) {
-    if (auto l = names.under_way.lock(); l && !l->done) return l;
-    const auto l = std::make_shared<look_up>(executor);
-    try {
-        l->resolver.async_resolve(to.host, std::to_string(to.port), tcp::resolver::numeric_service, ends_look_up(l));
-    } catch (const boost::system::system_error& e) {
-        l->ec = e.code(); // no thread could be made; the destroyed handler has ended it
-    }
-    names.under_way = l;
-    return l;
-}
-
-asio::awaitable<std::vector<tcp::endpoint>> resolve(asio::any_io_executor executor, endpoint to,
-                                                    std::shared_ptr<name_desk> names, std::chrono::milliseconds limit,
-                                                    std::shared_ptr<phase_timer> timer, failure& f) {
-    std::vector<tcp::endpoint> addresses;
-    error_code not_literal;
-    const auto literal = asio::ip::make_address(to.host, not_literal);
-    if (!not_literal) {
-        addresses.emplace_back(literal, to.port);
-        co_return addresses;
-    }
-    if (to.host == "localhost") { // RFC 6761, 6.3: needs no look-up; a bare chroot has no /etc/hosts
-        addresses.emplace_back(asio::ip::address_v4::loopback(), to.port);
-        addresses.emplace_back(asio::ip::address_v6::loopback(), to.port);
-        co_return addresses;
-    }
-    const auto wake = std::make_shared<asio::steady_timer>(executor, asio::steady_timer::time_point::max());
-    timer->on_late([wake] { wake->cancel(); });
-    timer->begin(limit, errc::resolve_timeout);
-    const std::string doing = "resolve " + to.host;
-    std::shared_ptr<look_up> l;
-    bool cancelled = false, none = true;
-    while (!timer->late() && !cancelled && none) {
-        l = look_up_of(*names, executor, to);
-        if (!l->done) {
-            l->waiting.push_back(wake);
-            co_await wake->async_wait(as_result);
-            std::erase(l->waiting, wake);
-        }
-        // If nobody waits for it any more it need not begin, unless it runs already: it would hold up the context and
-        // the look-ups behind it.
-        if (!l->done && l->waiting.empty()) l->resolver.cancel();
-        const auto cancellation = co_await asio::this_coro::cancellation_state;
-        cancelled = cancellation.cancelled() != asio::cancellation_type::none;
-        none = l->ec == asio::error::operation_aborted; // it was given up before it began, as nobody waited for it
-    }
-    timer->end();
-    if (cancelled) {
-        f = failure(errc::cancelled, doing);
-    } else if (timer->late()) {
-        f = failure(*timer->late(), doing); // the next attempt may find it still under way
-    } else if (l->ec || l->found.empty()) {
-        f = failure(errc::resolve_failed, doing + " (" + (l->ec ? l->ec.message() : "no address") + ")");
-    } else {
-        for (const auto& r : l->found) addresses.push_back(r.endpoint());
-    }
-    co_return addresses;
-}
 
 /// What a failed attempt says about the server; a greater value says more.
 enum class verdict {
@@ -282,7 +183,7 @@ asio::awaitable<std::shared_ptr<transport>> open(asio::any_io_executor executor,
     const auto& limits = plan.limits;
     const endpoint first = plan.way ? plan.way->hop : plan.to;
     std::shared_ptr<tcp::socket> socket;
-    auto addresses = co_await resolve(executor, first, plan.names, limits.resolve_, timer, f);
+    auto addresses = co_await resolve(first, plan.names, limits.resolve_, timer, f);
     if (!f) socket = co_await connect_any(executor, std::move(addresses), limits.connect_, timer, f);
     if (f && plan.way) f = f.within("the proxy " + plan.way->through.url());
     if (f) co_return nullptr;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "http/phase_timer.hpp"
+#include "http/resolve.hpp"
 #include "http/transport.hpp"
 #include "http/tunnel.hpp"
 
@@ -12,13 +13,6 @@
 #include <string>
 
 namespace informer::http::detail {
-
-struct look_up;
-
-/// All connections of a client go to one name. Here they find the look-up of it that is under way.
-struct name_desk {
-    std::weak_ptr<look_up> under_way;
-};
 
 class connect_plan {
 public:
@@ -32,8 +26,7 @@ public:
     timeouts limits;
 };
 
-/// Opens a connection. Null and `f` on failure. Cancellation: terminal, at once. (A name that is being resolved keeps
-/// the io_context busy until the system's resolver gives up, but not the caller.) A name is looked up once for all
+/// Opens a connection. Null and `f` on failure. Cancellation: terminal, at once. A name is looked up once for all
 /// connections that want it at the same time; the result is not kept for later ones.
 asio::awaitable<std::shared_ptr<transport>> open(asio::any_io_executor executor, connect_plan plan,
                                                  std::shared_ptr<phase_timer> timer, failure& f);

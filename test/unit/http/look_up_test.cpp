@@ -2,6 +2,8 @@
 #include "name_server.hpp"
 #include "support.hpp"
 
+#include "http/resolve.hpp"
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
@@ -108,6 +110,33 @@ asio::awaitable<void> nobody_stays() {
     co_await b.server.stop();
 }
 
+/// As many look-ups under way as there may be, of a client each: others wait for their turn.
+class all_busy {
+public:
+    all_busy(bench& b, const asio::any_io_executor& ex, const held_look_ups& names) : requests_(ex), names_(&names) {
+        for (std::size_t i = 0; i < http::detail::most_look_ups; ++i) {
+            clients_.push_back(b.client(http::client_options().max_idle(0), "held.test"));
+            requests_.spawn(send_one(clients_.back().get(), http::timeouts().resolve(0ms), o));
+        }
+    }
+    asio::awaitable<void> begun() {
+        const std::function<bool()> all = [this] { return names_->begun() == int(http::detail::most_look_ups); };
+        co_await eventually(all);
+    }
+    asio::awaitable<void> cancelled() {
+        requests_.stop();
+        co_await requests_.join();
+    }
+    asio::awaitable<void> end() { co_await requests_.join(); }
+
+    const std::shared_ptr<outcomes> o = std::make_shared<outcomes>();
+
+private:
+    std::vector<std::unique_ptr<http::client>> clients_;
+    task_group requests_;
+    const held_look_ups* names_;
+};
+
 asio::awaitable<void> all_cancelled() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex, quick);
@@ -115,18 +144,13 @@ asio::awaitable<void> all_cancelled() {
     const auto o = std::make_shared<outcomes>();
     const http::timeouts patient = http::timeouts().resolve(0ms);
     auto c = b.client(http::client_options().max_idle(0), "held.test");
-    auto other = b.client(http::client_options().max_idle(0), "held.test"); // its look-up waits for the thread
-    task_group first(ex), second(ex);
+    task_group first(ex);
     first.spawn(send_one(c.get(), patient, o));
     const std::function<bool()> begun = [&] { return names.begun() > 0; };
     co_await eventually(begun);
-    second.spawn(send_one(other.get(), patient, o));
-    co_await informer::testing::settle();
-    second.stop();
-    co_await second.join();
     first.stop();
     co_await first.join();
-    CHECK(o->cancelled == 2);
+    CHECK(o->cancelled == 1);
     task_group again(ex);
     again.spawn(send_one(c.get(), patient, o));
     co_await informer::testing::settle();
@@ -134,28 +158,32 @@ asio::awaitable<void> all_cancelled() {
     names.let_go();
     co_await again.join();
     CHECK(o->good == 1);
-    CHECK(names.begun() == 1); // the look-up that nobody waited for any more never began
+    CHECK(names.begun() == 1);
     co_await b.server.stop();
 }
 
-/// The look-up of `c` holds the thread, and that of `other` waits for it; in the end no request waits for either.
-asio::awaitable<void> late_before_its_turn(held_look_ups* names) {
+/// In the end no request waits, neither for the look-ups that run nor for the one whose turn has not come.
+asio::awaitable<void> left_before_its_turn(bool by_time_out) {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex, quick);
+    held_look_ups names;
+    all_busy busy(b, ex, names);
+    co_await busy.begun();
     const auto o = std::make_shared<outcomes>();
-    const http::timeouts patient = http::timeouts().resolve(0ms), hasty = http::timeouts().resolve(5ms);
-    auto c = b.client(http::client_options().max_idle(0), "held.test");
     auto other = b.client(http::client_options().max_idle(0), "held.test");
-    task_group first(ex);
-    first.spawn(send_one(c.get(), patient, o));
-    const std::function<bool()> begun = [&] { return names->begun() > 0; };
-    co_await eventually(begun);
-    co_await send_one(other.get(), hasty, o);
-    CHECK(o->late == 1);
-    first.stop();
-    co_await first.join();
-    CHECK(o->cancelled == 1);
-    names->let_go();
+    task_group more(ex);
+    more.spawn(send_one(other.get(), http::timeouts().resolve(by_time_out ? 5ms : 0ms), o));
+    co_await informer::testing::settle();
+    if (!by_time_out) more.stop();
+    co_await more.join();
+    CHECK((by_time_out ? o->late : o->cancelled) == 1);
+    co_await busy.cancelled();
+    CHECK(busy.o->cancelled == int(http::detail::most_look_ups));
+    names.let_go();
+    auto last = b.client(http::client_options().max_idle(0), "two.test");
+    co_await send_one(last.get(), http::timeouts().resolve(0ms), o); // its turn is after that of `other`
+    CHECK(o->good == 1);
+    CHECK(names.begun() == int(http::detail::most_look_ups));
     co_await b.server.stop();
 }
 
@@ -163,23 +191,52 @@ asio::awaitable<void> comes_back_before_its_turn() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex, quick);
     held_look_ups names;
+    all_busy busy(b, ex, names);
+    co_await busy.begun();
     const auto o = std::make_shared<outcomes>();
     const http::timeouts patient = http::timeouts().resolve(0ms), hasty = http::timeouts().resolve(5ms);
-    auto c = b.client(http::client_options().max_idle(0), "held.test");
     auto other = b.client(http::client_options().max_idle(0), "held.test");
     task_group all(ex);
-    all.spawn(send_one(c.get(), patient, o));
-    const std::function<bool()> begun = [&] { return names.begun() > 0; };
-    co_await eventually(begun);
     co_await send_one(other.get(), hasty, o);
     CHECK(o->late == 1);
     for (int i = 0; i < 3; ++i) all.spawn(send_one(other.get(), patient, o));
     co_await informer::testing::settle();
+    CHECK(names.begun() == int(http::detail::most_look_ups));
     names.let_go();
     co_await all.join();
-    CHECK(o->good == 4);
-    CHECK(names.begun() == 2);
+    co_await busy.end();
+    CHECK(o->good == 3);
+    CHECK(names.begun() == int(http::detail::most_look_ups) + 1);
     co_await b.server.stop();
+}
+
+asio::awaitable<void> beside_a_silent_name() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex, quick);
+    held_look_ups names;
+    const auto silent = std::make_shared<outcomes>(), o = std::make_shared<outcomes>();
+    auto c = b.client(http::client_options().max_idle(0), "held.test");
+    auto other = b.client(http::client_options().max_idle(0), "two.test");
+    task_group first(ex);
+    first.spawn(send_one(c.get(), http::timeouts().resolve(0ms), silent));
+    const std::function<bool()> begun = [&] { return names.begun() > 0; };
+    co_await eventually(begun);
+    co_await send_one(other.get(), http::timeouts(), o);
+    CHECK(o->good == 1);
+    CHECK(silent->all() == 0);
+    names.let_go();
+    co_await first.join();
+    CHECK(silent->good == 1);
+    co_await b.server.stop();
+}
+
+/// Client of a name at which nobody answers.
+std::unique_ptr<http::client> client_of_held_name(asio::io_context& context) {
+    http::endpoint to;
+    to.host = "held.test";
+    to.port = 1;
+    failure f;
+    return std::make_unique<http::client>(runtime(context.get_executor()), to, http::client_options(), f);
 }
 
 asio::awaitable<void> ask_twice(http::client* c, failure* first, failure* second) {
@@ -233,28 +290,36 @@ TEST_CASE("a look-up that timed out for its requests serves the next attempt") {
 TEST_CASE("a cancelled look-up is not waited for; a later request joins it; the client may be destroyed meanwhile") {
     run_test(all_cancelled());
 }
-TEST_CASE("a look-up that all requests left before it began, even by a time-out, does not begin") {
-    held_look_ups names;
-    run_test(late_before_its_turn(&names));
-    CHECK(names.begun() == 1);
+TEST_CASE("a look-up that all requests left before it began, cancelled or late, does not begin") {
+    run_test(left_before_its_turn(false));
+    run_test(left_before_its_turn(true));
 }
 TEST_CASE("a request that comes back to a look-up that was left before it began lets it begin") {
     run_test(comes_back_before_its_turn());
 }
-TEST_CASE("an io_context may be destroyed while several wait for a look-up") {
+TEST_CASE("a name that does not answer does not hold up the look-ups of other clients") {
+    run_test(beside_a_silent_name());
+}
+TEST_CASE("run() returns when no request waits any more, however long the look-up still takes") {
+    held_look_ups names;
+    const auto o = std::make_shared<outcomes>();
+    asio::io_context context(1);
+    const auto c = client_of_held_name(context);
+    asio::co_spawn(context, send_one(c.get(), http::timeouts().resolve(5ms), o), asio::detached);
+    context.run_for(10s);
+    CHECK(context.stopped());
+    CHECK(o->late == 1);
+    CHECK(names.begun() <= 1); // its thread may be late
+}
+TEST_CASE("an io_context may be destroyed, without delay, while several wait for a look-up") {
     held_look_ups names;
     const auto o = std::make_shared<outcomes>();
     {
         asio::io_context context(1);
-        http::endpoint to;
-        to.host = "held.test";
-        to.port = 1;
-        failure f;
-        http::client c(runtime(context.get_executor()), to, http::client_options(), f);
+        const auto c = client_of_held_name(context);
         task_group all(context.get_executor());
-        for (int i = 0; i < 3; ++i) all.spawn(send_one(&c, http::timeouts(), o));
+        for (int i = 0; i < 3; ++i) all.spawn(send_one(c.get(), http::timeouts(), o));
         while (names.begun() == 0) context.poll();
-        names.let_go(); // the context joins its thread
     }
     CHECK(o->all() == 0);
 }

@@ -16,12 +16,13 @@ namespace {
 std::mutex mutex;
 std::condition_variable let;
 bool held = false;
+int round_of_look_ups = 0; ///< those of an earlier object do not wait for the next one
 int begun_look_ups = 0;
 
 void look_up_held() {
     std::unique_lock lock(mutex);
     ++begun_look_ups;
-    let.wait(lock, [] { return !held; });
+    let.wait(lock, [mine = round_of_look_ups] { return !held || round_of_look_ups != mine; });
 }
 
 } // namespace
@@ -29,6 +30,7 @@ void look_up_held() {
 held_look_ups::held_look_ups() {
     const std::lock_guard lock(mutex);
     held = true;
+    ++round_of_look_ups;
     begun_look_ups = 0;
 }
 

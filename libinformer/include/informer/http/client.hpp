@@ -175,7 +175,9 @@ public:
 /// answers is used. A GET that failed because the peer had closed an idle connection is sent again once on a new
 /// connection; nothing else is retried here. If a connection that was used before ends without a byte of the answer, in
 /// time or not, the idle connections are closed, too: whatever lies between may have forgotten them all. A name is
-/// looked up anew for each connection, but only once for all connections that wait for it at the same time.
+/// looked up anew for each connection, but only once for all connections that wait for it at the same time. That is done
+/// by the system's resolver (getaddrinfo, which blocks), on a thread of its own: a name that does not answer holds up
+/// neither `io_context::run()` nor other clients. Literal addresses and "localhost" need none.
 ///
 /// With a proxy, the proxy's name is the one that is resolved here. What the proxy answers and refuses before there is
 /// a tunnel is errc::connect_failed, with its status or the failed check in the message. This includes TLS with an
@@ -199,11 +201,9 @@ public:
     client& operator=(const client&) = delete;
 
     const endpoint& to() const noexcept;
-    /// Sends and waits for the response's header. Any HTTP status is a success here. *Cancellation*: terminal; the
-    /// socket is closed at once. (The system's resolver cannot be interrupted: after a time-out or cancellation while a
-    /// name is being resolved, `send` returns at once, but `io_context::run()` returns only after the resolver does.
-    /// Addresses are not resolved.) *Errors*: one per phase, see `timeouts`; bad_configuration for what HTTP cannot
-    /// carry (a line break in a header).
+    /// Sends and waits for the response's header. Any HTTP status is a success here. *Cancellation*: terminal, at once;
+    /// the socket is closed. *Errors*: one per phase, see `timeouts`; bad_configuration for what HTTP cannot carry (a
+    /// line break in a header).
     asio::awaitable<response> send(request r, failure& f);
     /// Replaces the client certificate or CA for new connections and drops idle ones.
     void set_tls(tls_options t, failure& f);
