@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <new>
 #include <utility>
@@ -16,6 +17,9 @@ namespace {
 constexpr std::uint64_t least_trimmed(std::uint64_t first_chunk) noexcept {
     return first_chunk * first_chunk / 128;
 }
+
+/// About what a node takes, with some memory that is free.
+constexpr std::uint64_t bytes_a_node = 64;
 
 /// In nodes: about what these take.
 constexpr std::size_t cost_of_slab = 64, cost_of_call = 32;
@@ -37,7 +41,21 @@ bool generation::is_worth_trimming() const noexcept {
 /// What readers may read is neither written nor moved: they come from the roots that are left, as the marks do. No new
 /// root is made in an old generation.
 bool generation::trim(std::size_t& budget) noexcept {
-    if (!trimming_ && !is_worth_trimming()) return true;
+    return (!trimming_ && !is_worth_trimming()) || trim_further(budget);
+}
+
+void generation::trim_at_end() noexcept {
+    trimming_.reset(); // what an owner had begun
+    if (segment_bytes_ < least_trimmed(limits_.first_chunk) / 8) return; // less is of the heap
+    std::size_t budget = segment_bytes_ / bytes_a_node;
+    if (!trim_further(budget) && trimming_->marked) {
+        budget = std::numeric_limits<std::size_t>::max();
+        trim_further(budget);
+    }
+    trimming_.reset();
+}
+
+bool generation::trim_further(std::size_t& budget) noexcept {
     try {
         if (!trimming_) {
             trimmed_roots_ = roots;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t slab_size = 2048;
 
-constinit root closed_mark; // on the retire list it means: the owner is gone, count `left` down
+constinit root closed_mark; // on the retire list it means: the owner is gone
 
 } // namespace
 
@@ -47,10 +47,7 @@ void pool_core::begin_generation() {
 void pool_core::retire(root* r) noexcept {
     root* head = retired.load(std::memory_order_acquire);
     for (;;) {
-        if (head == &closed_mark) {
-            if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
-            return;
-        }
+        if (head == &closed_mark) return forget(r);
         r->next = head;
         if (retired.compare_exchange_weak(head, r, std::memory_order_release, std::memory_order_acquire)) return;
     }
@@ -142,9 +139,7 @@ bool pool_core::collect(std::size_t budget) noexcept {
         pending = r->next;
         if (r == last) last = nullptr;
         generation* g = r->generation;
-        --live_roots;
-        --g->roots;
-        r->generation = nullptr;
+        count_off(*r);
         if (g != &current()) continue; // its roots are freed with it, or when it is trimmed
         g->release(r->document);
         r->next = free_roots;
@@ -166,14 +161,41 @@ void pool_core::drop_free_roots() noexcept {
 }
 
 void pool_core::close() noexcept {
-    // The handles that are left only read: the tables are freed at once.
-    for (const auto& g : generations) g->seal();
-    left.store(live_roots + 1, std::memory_order_relaxed);
-    root* taken = retired.exchange(&closed_mark, std::memory_order_acq_rel);
-    std::uint64_t gone = 1; // the owner
-    for (const root* list : {pending, taken})
-        for (; list; list = list->next) ++gone;
-    if (left.fetch_sub(gone, std::memory_order_acq_rel) == gone) delete this;
+    bool none_left = false;
+    {
+        const std::lock_guard lock(ending);
+        // The handles that are left only read: the tables are freed at once.
+        for (const auto& g : generations) g->seal();
+        root* const taken = retired.exchange(&closed_mark, std::memory_order_acq_rel);
+        for (root* list : {pending, taken})
+            for (; list; list = list->next) count_off(*list);
+        none_left = live_roots == 0;
+        if (!none_left) keep_what_is_held();
+    }
+    if (none_left) delete this;
+}
+
+void pool_core::forget(root* r) noexcept {
+    bool none_left = false;
+    {
+        const std::lock_guard lock(ending);
+        count_off(*r);
+        none_left = live_roots == 0;
+        if (!none_left && live_roots == trimmed_next) keep_what_is_held();
+    }
+    if (none_left) delete this;
+}
+
+void pool_core::count_off(root& r) noexcept {
+    --live_roots;
+    --r.generation->roots;
+    r.generation = nullptr;
+}
+
+void pool_core::keep_what_is_held() noexcept {
+    std::erase_if(generations, [](const auto& g) { return g->roots == 0; });
+    for (const auto& g : generations) g->trim_at_end();
+    trimmed_next = live_roots / 8;
 }
 
 } // namespace informer::detail

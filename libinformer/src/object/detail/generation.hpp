@@ -159,6 +159,9 @@ public:
     /// If few of the objects that lived here at the end are still kept: gives back the memory that no object needs that
     /// is. Takes its cost, in nodes, off the budget; true when it is done, or there is nothing to do.
     bool trim(std::size_t& budget) noexcept;
+    /// The same at once, whatever lived here, for a generation that has no owner any more; unless so much is kept that
+    /// finding it would take longer than freeing all does.
+    void trim_at_end() noexcept;
     /// Nothing lives here any more: gives the memory back. Takes its cost, in nodes, off the budget; true when it is
     /// done.
     bool dismantle(generation& current, std::size_t& budget) noexcept;
@@ -308,6 +311,7 @@ private:
     std::uint32_t find_slots(std::uint32_t spans);
     void grow_directory(std::uint32_t slots);
     bool is_worth_trimming() const noexcept;
+    bool trim_further(std::size_t& budget) noexcept;
     bool mark_kept(std::size_t& budget);
     void find(trimming& t, handle h);
     bool give_unmarked_back(std::size_t& budget) noexcept;

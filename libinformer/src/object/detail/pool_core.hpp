@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace informer::detail {
@@ -50,13 +51,11 @@ struct pool_core {
     bool trim_old(std::size_t budget) noexcept;
     /// Gives the slabs of roots back if nobody holds a root of the current generation.
     void drop_free_roots() noexcept;
-    /// The owner is destroyed: frees everything now, or leaves that to the last handle. The core may be gone
-    /// afterwards.
+    /// The owner is destroyed: frees everything now but what handles hold, and leaves that to the last of them. The core
+    /// may be gone afterwards.
     void close() noexcept;
 
     alignas(64) std::atomic<root*> retired{nullptr};
-    std::atomic<std::uint64_t> left{
-        0}; ///< once closed: roots that handles still hold, and one for the owner while closing
 
     alignas(64) pool_limits limits;
     hash_seed seed;
@@ -76,6 +75,16 @@ struct pool_core {
     std::uint64_t live_roots = 0;        ///< made and not yet freed
     std::vector<handle_stack> abandoned; ///< handles of documents that were given up, in the current generation
     std::uint64_t work_bytes = 0;        ///< what unfinished documents held besides nodes after their last steps
+
+private:
+    // Once there is no owner, whoever drops a handle does what is left to do, under `ending`.
+    void forget(root* r) noexcept; ///< the core may be gone afterwards
+    void count_off(root& r) noexcept;
+    /// Gives back what no object needs that is still held.
+    void keep_what_is_held() noexcept;
+
+    std::mutex ending;
+    std::uint64_t trimmed_next = 0; ///< the number of roots at which this is worth it again
 };
 
 } // namespace informer::detail
