@@ -48,9 +48,10 @@ private:
 
 /// A handle on an immutable document in a `document_pool`: one pointer, with an atomic count behind it.
 ///
-/// *Thread safety*: copies may be read, copied and dropped on any thread. *Lifetime*: keeps its pool's memory alive;
-/// views (`value`, `text`) are valid while a handle on this document is held, and temporaries refuse to give views:
-/// name the object first. *Complexity*: copying is one relaxed increment.
+/// *Thread safety*: copies may be read, copied and dropped on any thread. *Lifetime*: a handle may outlive its pool, of
+/// whose memory it then keeps little more than its document needs; views (`value`, `text`) are valid while a handle on
+/// this document is held, and temporaries refuse to give views: name the object first. *Complexity*: copying is one
+/// relaxed increment; the last handles of a pool that is gone free its memory when they are dropped.
 class object {
 public:
     object() noexcept = default;
