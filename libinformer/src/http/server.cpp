@@ -3,6 +3,7 @@
 #include "http/server_connection.hpp"
 #include "http/server_exchange.hpp"
 #include "http/server_session.hpp"
+#include "http/tls_source.hpp"
 #include "http/transport.hpp"
 
 #include <informer/detail/async.hpp>
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -106,7 +108,8 @@ struct server::impl : std::enable_shared_from_this<server::impl> {
     std::shared_ptr<const server_handler> handler;
     task_group group;
     std::shared_ptr<asio::ip::tcp::acceptor> acceptor;
-    std::shared_ptr<detail::tls_context> tls;
+    std::shared_ptr<detail::tls_context> tls; ///< of the next connection
+    std::optional<detail::tls_source> tls_material;
     std::set<std::shared_ptr<detail::server_connection>> open;
     std::uint64_t last_number = 0;
     std::uint16_t port = 0;
@@ -149,6 +152,8 @@ struct server::impl : std::enable_shared_from_this<server::impl> {
 
     static void tell(const runtime& to, const std::exception_ptr& e) noexcept;
     void listen(failure& f);
+    void begin_tls(failure& f);
+    void use(const tls_options& material, failure& f);
     bool make_room();
     void take(asio::ip::tcp::socket s);
     void close_listener() noexcept;
@@ -188,8 +193,8 @@ void server::impl::listen(failure& f) {
         return;
     }
     if (acceptor) return;
-    if (options.use_tls_ && !tls) {
-        tls = detail::make_server_context(options.tls_, f);
+    if (options.use_tls_ && !tls_material) {
+        begin_tls(f);
         if (f) return;
     }
     error_code ec;
@@ -208,6 +213,23 @@ void server::impl::listen(failure& f) {
     port = fresh->local_endpoint(ec).port();
     acceptor = fresh;
     group.spawn(accept_all(open_port(shared_from_this(), fresh)));
+}
+
+void server::impl::begin_tls(failure& f) {
+    // Nobody tells a server that its certificate was refused, so it looks more often than a client.
+    constexpr std::chrono::seconds between_looks(10);
+    const server_tls& given = options.tls_;
+    tls_options material;
+    material.ca(given.client_ca_pem_).certificate(given.certificate_pem_, given.key_pem_);
+    material = detail::tls_source::read(std::move(material), given.files_, f);
+    material.from_ = given.files_;
+    if (!f) use(material, f);
+    if (!f) tls_material.emplace(std::move(material), given.files_, rt, between_looks);
+}
+
+void server::impl::use(const tls_options& material, failure& f) {
+    auto context = detail::make_server_context(material, f);
+    if (!f) tls = std::move(context);
 }
 
 /// Logs an exception of a connection, or of accepting one: no memory, most likely.
@@ -274,6 +296,7 @@ void server::impl::take(asio::ip::tcp::socket s) {
     const auto peer = s.remote_endpoint(ec);
     detail::tune(s);
     std::shared_ptr<detail::transport> stream;
+    if (tls_material) tls_material->look([this](const tls_options& fresh, failure& f) { use(fresh, f); });
     if (tls)
         stream = detail::tls_server_transport(std::move(s), tls);
     else

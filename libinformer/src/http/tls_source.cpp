@@ -30,8 +30,8 @@ bool read_all(const tls_files& files, tls_options& into, waiting how, std::strin
 
 } // namespace
 
-tls_source::tls_source(tls_options in_use, tls_files files, runtime r)
-    : runtime_(std::move(r)), files_(std::move(files)), in_use_(std::move(in_use)),
+tls_source::tls_source(tls_options in_use, tls_files files, runtime r, clock::duration interval)
+    : runtime_(std::move(r)), files_(std::move(files)), in_use_(std::move(in_use)), interval_(interval),
       next_read_(runtime_.clock().now() + interval) {
     in_use_.from_ = files_;
     for (std::string* path : {&files_.ca, &files_.certificate, &files_.key})
@@ -46,32 +46,50 @@ tls_options tls_source::read(tls_options given, const tls_files& files, failure&
     return given;
 }
 
+/// The names of the files that hold something else than what is in use.
+std::string tls_source::replaced_by(const tls_options& fresh) const {
+    std::string names;
+    const auto compare = [&names](const std::string& path, const std::string& a, const std::string& b) {
+        if (a != b) names += (names.empty() ? "" : ", ") + path;
+    };
+    compare(files_.ca, fresh.ca_pem_, in_use_.ca_pem_);
+    compare(files_.certificate, fresh.certificate_pem_, in_use_.certificate_pem_);
+    compare(files_.key, fresh.key_pem_, in_use_.key_pem_);
+    return names;
+}
+
 void tls_source::look(std::span<const std::unique_ptr<client>> all) {
+    look([all](const tls_options& fresh, failure& f) {
+        for (const auto& c : all)
+            if (!f) c->set_tls(fresh, f); // what one client accepts, all accept
+    });
+}
+
+void tls_source::look(const taker& take) {
     if (files_.ca.empty() && files_.certificate.empty() && files_.key.empty()) return;
     const auto now = runtime_.clock().now();
     if (now < next_read_) return;
-    next_read_ = now + interval;
+    next_read_ = now + interval_;
     tls_options fresh = in_use_;
     std::string why;
     if (read_all(files_, fresh, waiting::never, why)) {
-        const bool same = fresh.ca_pem_ == in_use_.ca_pem_ && fresh.certificate_pem_ == in_use_.certificate_pem_ &&
-                          fresh.key_pem_ == in_use_.key_pem_;
+        const std::string names = replaced_by(fresh);
         failure f;
-        for (const auto& c : all)
-            if (!same && !f) c->set_tls(fresh, f); // what one client accepts, all accept
+        if (!names.empty()) take(fresh, f);
         if (!f) {
-            if (!same) runtime_.log(log_level::info, "certificates were replaced on disk: new connections use them");
+            if (!names.empty())
+                runtime_.log(log_level::info, "certificates were replaced on disk: new connections use " + names);
             const bool other_ca = fresh.ca_pem_ != in_use_.ca_pem_;
             in_use_ = std::move(fresh);
-            complained_ = false;
+            complaint_.clear();
             if (other_ca) warn();
             return;
         }
         why = f.message();
     }
-    if (!complained_)
-        runtime_.log(log_level::warning, "certificates on disk: " + why + "; those read before stay in use");
-    complained_ = true;
+    if (why == complaint_) return;
+    runtime_.log(log_level::warning, "certificates on disk: " + why + "; those read before stay in use");
+    complaint_ = std::move(why);
 }
 
 void tls_source::warn() const {

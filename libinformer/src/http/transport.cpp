@@ -369,15 +369,15 @@ std::shared_ptr<tls_context> make_client_context(const tls_options& o, failure& 
     return context;
 }
 
-std::shared_ptr<tls_context> make_server_context(const server_tls& o, failure& f) {
+std::shared_ptr<tls_context> make_server_context(const tls_options& o, failure& f) {
     auto context = make_context(ssl::context::tls_server, f);
     if (f) return nullptr;
     ssl::context& c = context->ssl_;
     harden(c);
-    use_pair(c, o.certificate_pem_, o.key_pem_, "server", {}, f);
-    if (!f && !o.client_ca_pem_.empty()) {
+    use_pair(c, o.certificate_pem_, o.key_pem_, "server", o.from_, f);
+    if (!f && !o.ca_pem_.empty()) {
         error_code ec;
-        trust(c, o.client_ca_pem_, "client CA certificate", f);
+        trust(c, o.ca_pem_, of_file("client CA certificate", o.from_.ca), f);
         c.set_verify_mode(ssl::verify_peer, ec);
         // A bad certificate makes the peer a stranger, it does not break the handshake: the handler answers 401, as
         // kube-apiserver does. OpenSSL keeps the verdict; peer() checks it.

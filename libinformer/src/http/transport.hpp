@@ -3,7 +3,6 @@
 
 #include <informer/error.hpp>
 #include <informer/http/client.hpp>
-#include <informer/http/server/server.hpp>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -67,7 +66,8 @@ class tls_context;
 
 /// `f`: errc::bad_configuration, naming the material that cannot be used; never its text.
 std::shared_ptr<tls_context> make_client_context(const tls_options& o, failure& f);
-std::shared_ptr<tls_context> make_server_context(const server_tls& o, failure& f);
+/// `o.ca_pem_`: who signs client certificates; if set, these are asked for (not required).
+std::shared_ptr<tls_context> make_server_context(const tls_options& o, failure& f);
 /// A warning about those certificates of the CA bundle that a client's context leaves out because they cannot be
 /// parsed; empty if there are none, or no others (which is an error of `make_client_context`).
 std::string left_out_authorities(const tls_options& o);

@@ -1,16 +1,20 @@
 // /metrics, /healthz, /readyz over a socket.
 #include "support/run.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <informer/detail/async.hpp>
 #include <informer/http/client.hpp>
 #include <informer/serving/http_endpoint.hpp>
 #include <informer/serving/prometheus_metrics.hpp>
+#include <informer/testing/certificates.hpp>
+#include <informer/testing/manual_clock.hpp>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/write.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -214,6 +218,51 @@ asio::awaitable<void> taken() {
     co_await first.stop();
 }
 
+/// What a scraper that trusts this authority gets.
+asio::awaitable<std::string> scrape(runtime rt, std::uint16_t port, std::string ca) {
+    http::endpoint e;
+    e.tls = true;
+    e.host = "127.0.0.1";
+    e.port = port;
+    failure f;
+    http::client c(rt, e, http::client_options().tls(http::tls_options().ca(std::move(ca))), f);
+    REQUIRE_FALSE(f);
+    http::request q("GET", "/healthz");
+    auto answer = co_await c.send(std::move(q), f);
+    std::string text;
+    if (!f) text = co_await answer.read_all(1000, f);
+    co_return f == errc::tls_failed ? "refused" : text;
+}
+
+asio::awaitable<void> rotated() {
+    const auto ex = co_await asio::this_coro::executor;
+    const auto clock = std::make_shared<informer::testing::manual_clock>();
+    runtime rt(ex);
+    rt.with_clock(clock);
+    const informer::testing::certificate_authority old, fresh;
+    const informer::testing::temporary_folder dir;
+    const auto write_pair = [&dir](const informer::testing::certificate_authority& ca) {
+        const auto pair = ca.server({"127.0.0.1"});
+        http::server_tls t;
+        t.files_.certificate = dir.write("tls.crt", pair.certificate_pem);
+        t.files_.key = dir.write("tls.key", pair.key_pem);
+        return t;
+    };
+    serving::http_endpoint e(rt, local().tls(write_pair(old)));
+    failure f;
+    e.listen(f);
+    REQUIRE_FALSE(f);
+    std::string text = co_await scrape(rt, e.port(), old.certificate_pem());
+    CHECK(text == "ok");
+    write_pair(fresh);
+    clock->advance(std::chrono::seconds(10));
+    text = co_await scrape(rt, e.port(), fresh.certificate_pem());
+    CHECK(text == "ok");
+    text = co_await scrape(rt, e.port(), old.certificate_pem());
+    CHECK(text == "refused");
+    co_await e.stop();
+}
+
 asio::awaitable<void> destroyed_while_read() {
     const auto ex = co_await asio::this_coro::executor;
     const runtime rt(ex);
@@ -338,4 +387,7 @@ TEST_CASE("/metrics and the program's own pages are served; everything else is 4
 }
 TEST_CASE("a port that is taken is an error that names it") {
     run_test(taken());
+}
+TEST_CASE("http endpoint: a certificate and key that were replaced on disk are for the next connection") {
+    run_test(rotated());
 }

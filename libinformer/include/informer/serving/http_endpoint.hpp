@@ -26,6 +26,7 @@ public:
     // clang-format off
     endpoint_options& address(std::string a) { address_ = std::move(a); return *this; }
     endpoint_options& port(std::uint16_t p) { port_ = p; return *this; } ///< 0: any
+    /// Files that are named in `t.files_` may be rotated: new connections get the new pair.
     endpoint_options& tls(http::server_tls t) { tls_ = std::move(t); use_tls_ = true; return *this; }
     /// See `http::server_options`.
     endpoint_options& patience(std::chrono::milliseconds d) { patience_ = d; return *this; }
@@ -75,7 +76,8 @@ public:
     /// does.
     http_endpoint& filter(http::request_filter f, std::vector<std::string> open = {});
 
-    /// Opens the port. *Errors*: bad_configuration (a port that is taken, an address that is not ours).
+    /// Opens the port. *Errors*: bad_configuration (a port that is taken, an address that is not ours, a certificate or
+    /// key that cannot be used: its file is named).
     void listen(failure& f);
     std::uint16_t port() const noexcept;
     asio::awaitable<void> stop();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <informer/error.hpp>
+#include <informer/http/tls_files.hpp>
 #include <informer/runtime.hpp>
 
 #include <boost/asio/awaitable.hpp>
@@ -18,11 +19,16 @@
 
 namespace informer::http {
 
+/// What a TLS server needs, as PEM text or in files.
 class server_tls {
 public:
     server_tls() {}
     std::string certificate_pem_, key_pem_; ///< server certificate chain and key
     std::string client_ca_pem_;             ///< when set, client certificates are asked for (not required)
+    /// Each file that is named here takes the place of one of these texts (`ca`: of `client_ca_pem_`). `listen()` reads
+    /// them for the first time. Later they are read where a connection is accepted; no timer runs for that. Open
+    /// connections keep what they began with.
+    tls_files files_;
 };
 
 class server_options {
@@ -122,7 +128,8 @@ public:
     server(const server&) = delete;
     server& operator=(const server&) = delete;
 
-    /// Opens the socket. After `stop_listening()` it takes the same port again.
+    /// Opens the socket. After `stop_listening()` it takes the same port again. *Errors*: bad_configuration (a port that
+    /// is taken, an address that is not ours, a certificate or key that cannot be used), stopped.
     void listen(failure& f);
     std::uint16_t port() const noexcept;
     /// Refuses new connections (closes the listening socket) and, if asked, resets the open ones. State stays.
