@@ -36,7 +36,8 @@ bool parse(int argc, char** argv, options& o, int& code) {
     app.add_option("--http-address", o.http_address, "address for --http-port (default: all)");
     app.add_flag("--metrics-auth", o.metrics_auth,
                  "show /metrics to whom the API server allows it; we need the ClusterRole system:auth-delegator");
-    auto* cert = app.add_option("--tls-cert-file", o.tls_cert_file, "serve HTTPS with this certificate (PEM)");
+    auto* cert = app.add_option("--tls-cert-file", o.tls_cert_file,
+                                "serve HTTPS with this certificate (PEM); it may be rotated");
     auto* key = app.add_option("--tls-private-key-file", o.tls_private_key_file, "the key of the certificate (PEM)");
     cert->needs(key);
     key->needs(cert);

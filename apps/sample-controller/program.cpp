@@ -22,8 +22,6 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -152,20 +150,13 @@ asio::awaitable<void> serve(program* p, asio::signal_set* signals, std::exceptio
     co_await listening.join();
 }
 
-std::string content_of(const std::string& file) {
-    std::ifstream in(file, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (!in || text.empty()) throw std::runtime_error(file + " cannot be read");
-    return text;
-}
-
 void add_endpoint(program& p, std::shared_ptr<serving::prometheus_metrics> metrics) {
     serving::endpoint_options where;
     where.address(p.o.http_address).port(*p.o.http_port);
     if (!p.o.tls_cert_file.empty()) {
         http::server_tls tls;
-        tls.certificate_pem_ = content_of(p.o.tls_cert_file);
-        tls.key_pem_ = content_of(p.o.tls_private_key_file);
+        tls.files_.certificate = p.o.tls_cert_file;
+        tls.files_.key = p.o.tls_private_key_file;
         where.tls(std::move(tls));
     }
     p.endpoint = std::make_unique<serving::http_endpoint>(p.rt, where);

@@ -298,4 +298,8 @@ TEST_CASE("sample-controller: exit code 2 for bad usage, 1 for other errors, eac
     CHECK(bad.second.find("lease") != std::string::npos);
     const auto port = c.url.substr(c.url.rfind(':') + 1);
     CHECK(ends({"--kubeconfig", c.kubeconfig(), "--http-port", port}).second.find(port) != std::string::npos);
+    const auto no_pair = ends({"--kubeconfig", c.kubeconfig(), "--http-port", "0", "--tls-cert-file", "/none/tls.crt",
+                               "--tls-private-key-file", "/none/tls.key"});
+    CHECK(no_pair.first == 1);
+    CHECK(no_pair.second.find("/none/tls.crt: no such file") != std::string::npos);
 }
