@@ -168,11 +168,10 @@ asio::awaitable<std::size_t> exchange::fill(std::chrono::milliseconds limit, err
     input_buffer& in = connection_->in;
     timer_->begin(limit, late);
     const auto room = in.prepare();
-    const bool large = in.is_large();
-    const auto before = large ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+    const auto before = std::chrono::steady_clock::now();
     const std::size_t n = co_await connection_->stream->read_some(room, ec);
     timer_->end();
-    in.commit(n, large && std::chrono::steady_clock::now() - before >= std::chrono::seconds(1));
+    in.commit(n, std::chrono::steady_clock::now() - before >= std::chrono::seconds(1));
     pool_->figures.bytes_received += n;
     any_byte_ = any_byte_ || n > 0;
     co_return n;

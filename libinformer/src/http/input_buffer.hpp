@@ -14,11 +14,13 @@ namespace informer::http::detail {
 
 /// A flat queue of bytes: parsers want a header in one piece.
 ///
-/// Reads grow while they are filled, so that fast data costs few turns of the executor; after a series of short reads,
-/// or one that was long waited for, the memory is given back.
+/// Reads grow while they are filled, so that fast data costs few turns of the executor; after a series of short reads the
+/// memory is given back, and most of it after one that was long waited for: an idle watch holds little.
 class input_buffer {
 public:
     static constexpr std::size_t piece = std::size_t(64) << 10; ///< initial size of a read
+    /// Size of one that will probably be long waited for: most events fit.
+    static constexpr std::size_t idle = std::size_t(16) << 10;
     static constexpr std::size_t most = std::size_t(256) << 10;
 
     bool empty() const noexcept { return begin_ == end_; }
@@ -31,7 +33,8 @@ public:
     boost::asio::mutable_buffer prepare() {
         if (empty()) begin_ = end_ = 0;
         // The buffer need not be empty: behind a chunk, the chunk's line end is pending most of the time.
-        if (short_reads_ == patience && wanted_ > piece && size() <= piece / 2) move_to(wanted_ = piece);
+        const std::size_t enough = is_idle_ ? idle : short_reads_ == patience ? piece : most;
+        if (wanted_ > enough && size() <= enough / 2) move_to(wanted_ = enough);
         if (capacity_ - end_ < wanted_ / 2) {
             if (capacity_ - size() < wanted_ / 2)
                 move_to(std::max(wanted_, capacity_ * 2));
@@ -44,10 +47,10 @@ public:
     /// `waited`: nothing came for a while before; an idle watch is told something once a minute.
     void commit(std::size_t n, bool waited = false) noexcept {
         end_ += n;
-        if (n == room_) wanted_ = std::min(wanted_ * 2, most);
-        short_reads_ = n >= piece / 2 ? 0 : waited ? patience : std::min(short_reads_ + 1, patience);
+        if (n == room_) wanted_ = std::clamp(wanted_ * 2, piece, most);
+        short_reads_ = n >= piece / 2 ? 0 : std::min(short_reads_ + 1, patience);
+        is_idle_ = waited && n < std::min(room_, idle);
     }
-    bool is_large() const noexcept { return capacity_ > piece; }
     /// Gives memory back when nothing is pending. The next reads are as long as the last ones: after one page of a list
     /// the next page follows.
     void release() noexcept {
@@ -78,6 +81,7 @@ private:
     std::size_t begin_ = 0, end_ = 0;
     std::size_t wanted_ = piece, room_ = 0;
     unsigned short_reads_ = 0;
+    bool is_idle_ = false;
 };
 
 } // namespace informer::http::detail

@@ -32,14 +32,26 @@ TEST_CASE("reads grow while they are filled, and the memory goes back after a ro
     CHECK(read(in, 100) == input_buffer::piece);
 }
 
-TEST_CASE("a short read that was long waited for gives the memory back at once", "[input_buffer]") {
+TEST_CASE("a short read that was long waited for gives most of the memory back, until a read is filled",
+          "[input_buffer]") {
     input_buffer in;
     for (int i = 0; i < 10; ++i) read(in, input_buffer::most);
     CHECK(read(in, input_buffer::most, true) == input_buffer::most); // a long one does not
     CHECK(read(in, 100, true) == input_buffer::most);
-    CHECK(in.is_large());
-    CHECK(read(in, 100) == input_buffer::piece);
-    CHECK_FALSE(in.is_large());
+    CHECK(read(in, 100, true) == input_buffer::idle);
+    CHECK(read(in, 100) == input_buffer::idle);
+    CHECK(read(in, input_buffer::most, true) == input_buffer::idle);
+    CHECK(read(in, input_buffer::most) == input_buffer::piece);
+}
+
+TEST_CASE("the first short read that was long waited for gives the memory back also while a line end is pending",
+          "[input_buffer]") {
+    input_buffer in;
+    in.prepare();
+    in.commit(100, true);
+    in.consume(in.size() - 2);
+    CHECK(in.prepare().size() <= input_buffer::idle);
+    CHECK(in.size() == 2);
 }
 
 TEST_CASE("a long read now and then keeps its room", "[input_buffer]") {
