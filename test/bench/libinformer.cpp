@@ -103,6 +103,7 @@ asio::awaitable<void> report_sync(informer::shared_informer pods, informer::shar
     co_await pods.synced(std::chrono::minutes(10));
     asio::steady_timer soon(co_await asio::this_coro::executor);
     while (!handler.has_synced()) { // the handler is called in later turns of the executor
+        if (pods.status().phase == informer::informer_phase::stopped) co_return; // told to quit
         soon.expires_after(std::chrono::milliseconds(1));
         co_await soon.async_wait(as_result);
     }
