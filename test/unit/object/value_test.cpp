@@ -404,4 +404,14 @@ concept gives_views = requires(Object&& o) {
 static_assert(gives_views<object&> && gives_views<const object&>);
 static_assert(!gives_views<object> && !gives_views<const object>);
 
+template <class Text>
+concept gives_pointers = requires(Text&& t) {
+    std::forward<Text>(t).view();
+}
+|| requires(Text&& t) {
+    std::forward<Text>(t).data();
+};
+static_assert(gives_pointers<text&> && gives_pointers<const text&>);
+static_assert(!gives_pointers<text> && !gives_pointers<const text>);
+
 } // namespace

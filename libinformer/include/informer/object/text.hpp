@@ -26,12 +26,13 @@ public:
     /// A copy in the text's own buffer; `s.size() <= buffer_size`.
     static text packed(std::string_view s) noexcept;
 
-    const char* data() const noexcept { return in_buffer_ ? buffer_ : data_; }
+    /// These two refuse temporaries, whose buffer would be gone: name the text first.
+    const char* data() const& noexcept { return in_buffer_ ? buffer_ : data_; }
+    const char* data() const&& = delete;
+    std::string_view view() const& noexcept { return {data(), size_}; }
+    std::string_view view() const&& = delete;
     std::size_t size() const noexcept { return size_; }
     bool empty() const noexcept { return size_ == 0; }
-    /// A view; refuses temporaries, whose buffer would be gone.
-    std::string_view view() const& noexcept { return {data(), size_}; }
-    std::string_view view() const&& = delete; // name the text first: the view would outlive it
     std::string str() const { return std::string(data(), size_); }
     explicit operator std::string() const { return str(); }
     bool starts_with(std::string_view s) const noexcept { return view().starts_with(s); }
