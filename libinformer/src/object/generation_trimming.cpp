@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <utility>
 
 namespace informer::detail {
@@ -45,8 +46,12 @@ bool generation::trim(std::size_t& budget) noexcept {
 }
 
 void generation::trim_at_end() noexcept {
-    trimming_.reset(); // what an owner had begun
+    trimming_.reset();                                                   // what an owner had begun
     if (segment_bytes_ < least_trimmed(limits_.first_chunk) / 8) return; // less is of the heap
+    // About so much is kept: nearly all where a pool was made for one document.
+    const auto share = [](std::uint64_t part, std::uint64_t all) { return double(part) / double(all); };
+    const auto node_bytes = std::accumulate(std::begin(bytes_by_kind_), std::end(bytes_by_kind_), std::uint64_t{0});
+    if (share(roots, sealed_roots_) * share(node_bytes, segment_bytes_) > 0.5) return;
     std::size_t budget = segment_bytes_ / bytes_a_node;
     if (!trim_further(budget) && trimming_->marked) {
         budget = std::numeric_limits<std::size_t>::max();

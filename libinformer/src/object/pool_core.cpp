@@ -164,8 +164,7 @@ void pool_core::close() noexcept {
     bool none_left = false;
     {
         const std::lock_guard lock(ending);
-        // The handles that are left only read: the tables are freed at once.
-        for (const auto& g : generations) g->seal();
+        current().seal(); // the handles that are left only read
         root* const taken = retired.exchange(&closed_mark, std::memory_order_acq_rel);
         for (root* list : {pending, taken})
             for (; list; list = list->next) count_off(*list);

@@ -159,8 +159,8 @@ public:
     /// If few of the objects that lived here at the end are still kept: gives back the memory that no object needs that
     /// is. Takes its cost, in nodes, off the budget; true when it is done, or there is nothing to do.
     bool trim(std::size_t& budget) noexcept;
-    /// The same at once, whatever lived here, for a generation that has no owner any more; unless so much is kept that
-    /// finding it would take longer than freeing all does.
+    /// The same at once, for a generation that has no owner any more; unless so much seems to be kept that it would not
+    /// pay, or turns out to be: finding it must not take longer than freeing all does.
     void trim_at_end() noexcept;
     /// Nothing lives here any more: gives the memory back. Takes its cost, in nodes, off the budget; true when it is
     /// done.
