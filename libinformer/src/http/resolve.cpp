@@ -32,7 +32,7 @@ class look_up {
 public:
     struct outcome {
         std::vector<tcp::endpoint> addresses;
-        std::string problem; ///< why there are none, if that is known
+        std::string problem; ///< why there are none, if there is more to say than that
     };
 
     look_up(std::string host, std::uint16_t port) : host_(std::move(host)), port_(port) {}
@@ -65,20 +65,19 @@ public:
             ended_ = !begun_;
         }
         if (!begun_) return;
-        outcome o;
         try {
-            o = ask();
-        } catch (const std::exception& e) { // no memory
-            o.addresses.clear();
+            end(ask());
+        } catch (const std::exception& e) {
+            fail(e);
         }
-        end(std::move(o));
     }
     void fail(const std::exception& why) noexcept {
         begun_ = true;
         outcome o;
         try {
             o.problem = why.what();
-        } catch (...) { // NOLINT(bugprone-empty-catch)
+        } catch (...) {
+            o.problem = "no memory"; // needs none
         }
         end(std::move(o));
     }
